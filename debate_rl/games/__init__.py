@@ -1,0 +1,1 @@
+"""Pure rules of the games as batched numba kernels: no torch, no gymnasium, no I/O."""
