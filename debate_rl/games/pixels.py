@@ -155,7 +155,7 @@ def new_games(
         UserError: a claim outside 0-9, a lie that equals the label, an image with fewer legal pixels than the game reveals.
     """
     raw = np.asarray(images)
-    if raw.dtype != np.uint8 or raw.ndim not in (2, 3) or raw[0:1].size not in (0, PIXELS_PER_IMAGE):
+    if raw.dtype != np.uint8 or raw.shape[1:] not in ((SIDE, SIDE), (PIXELS_PER_IMAGE,)):
         raise UserError(f"images must be uint8 of shape (I, 28, 28) or (I, 784), not {raw.dtype} of shape {raw.shape}")
     flat = np.ascontiguousarray(raw.reshape(len(raw), PIXELS_PER_IMAGE))
     label_array = np.atleast_1d(np.asarray(labels, dtype=np.int64))
