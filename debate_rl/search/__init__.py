@@ -1,1 +1,1 @@
-
+"""Tree search over the compiled games and judges."""

@@ -1,0 +1,562 @@
+"""Compiled PUCT for the sparse-pixel debate: many trees in lock-step, one judge call for all their leaves.
+
+Layout. A tree is a handful of parallel arrays (`Arena`). An *entry* is an edge and the node below it; the visited children of a node
+are one contiguous block of entries, so selection reads two short arrays in order. Children that were never visited share one score,
+`0 + c_puct * P * sqrt(N)`, and are not stored: memory grows with the rollouts, never with the 784 pixels. A block that is full is
+copied to one of twice its size and its old place goes to a free list.
+
+Lock-step. `_search_group` advances the trees of a few games together. Each descends until it reaches a leaf that the judge has to see; the
+leaves' hidden layers then go through `second_layer` in one pass. Trees never share anything, so a game's moves do not depend on the
+group, on the batch or on the number of threads.
+
+Values are kept from the point of view of the seat that chose the edge, in [-1, 1].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import get_thread_id, njit, prange
+from numpy.typing import NDArray
+
+from debate_rl.games.pixels import HONEST, NO_LIE, NO_MOVE
+from debate_rl.judges.kernels import class_logit, second_layer
+
+GROUP = 8  # trees advanced together: enough leaves to fill a judge pass, few enough to stay near the core
+UNEXPANDED = -1  # `children` of an entry without children
+TERMINAL = -2  # `children` of an entry whose value is exact and never evaluated again
+SIZE_CLASSES = 12  # blocks hold 2, 4, …, 2**11 entries
+
+PLAYOUT, PARTIAL = 0, 1
+WIN, MARGIN = 0, 1
+
+
+class Arena(NamedTuple):
+    """Memory of `S` trees of at most `C` entries each. Entry 0 is the root."""
+
+    mean: NDArray[np.float32]  # (S, C) mean value for the seat that chose the edge
+    explore: NDArray[np.float32]  # (S, C) 1 / (1 + visits)
+    visits: NDArray[np.int32]  # (S, C)
+    action: NDArray[np.int16]  # (S, C) index into the image's list of legal pixels
+    children: NDArray[np.int32]  # (S, C) first entry of the children's block, UNEXPANDED or TERMINAL
+    n_children: NDArray[np.int16]  # (S, C)
+    used: NDArray[np.int32]  # (S,) entries handed out so far
+    free: NDArray[np.int32]  # (S, SIZE_CLASSES) heads of the free lists, -1 where empty
+
+
+class Positions(NamedTuple):
+    """What the kernel needs to know of `B` games over `I` images."""
+
+    columns: NDArray[np.float32]  # (I, A, H1) first-layer column of each legal pixel
+    pixels: NDArray[np.int16]  # (I, A) the legal pixels, ascending
+    n_pixels: NDArray[np.int32]  # (I,) how many of them there are
+    image_of: NDArray[np.int32]  # (B,)
+    labels: NDArray[np.int8]  # (B,)
+    lies: NDArray[np.int8]  # (B,)
+    first: NDArray[np.int8]  # (B,)
+    revealed: NDArray[np.int16]  # (B, P) indices into the legal pixels, -1 where none yet
+    counts: NDArray[np.int16]  # (B,)
+
+
+class Options(NamedTuple):
+    """Search settings as the kernel takes them."""
+
+    rollouts: int
+    c_puct: np.float32
+    leaf: int  # PLAYOUT or PARTIAL
+    value: int  # WIN or MARGIN
+    exact_last_ply: bool
+    reuse: bool  # slots hold a tree to go on from where `used > 0`
+
+
+def new_arena(slots: int, capacity: int) -> Arena:
+    """Memory for `slots` trees of `capacity` entries."""
+    shape = (slots, capacity)
+    return Arena(
+        np.empty(shape, np.float32),
+        np.empty(shape, np.float32),
+        np.empty(shape, np.int32),
+        np.empty(shape, np.int16),
+        np.empty(shape, np.int32),
+        np.empty(shape, np.int16),
+        np.zeros(slots, np.int32),
+        np.full((slots, SIZE_CLASSES), -1, np.int32),
+    )
+
+
+def entries_needed(rollouts: int) -> int:
+    """Entries that are enough for any tree of so many rollouts: each adds one child, and blocks are at most half empty (and their
+    outgrown forms, which the free lists give back, at most as large again)."""
+    return 4 * rollouts + 64
+
+
+# Passing eight arrays to a function costs more than most of these bodies, so what runs in every rollout is inlined.
+_jit = njit(cache=True, nogil=True, error_model="numpy")
+_inline = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath=True, forceinline=True)
+
+
+@_inline
+def _random_below(states, slot, bound):  # type: ignore[no-untyped-def]
+    """A uniform integer in [0, bound) from the slot's splitmix64 stream (Steele, Lea, Flood 2014)."""
+    state = states[slot] + np.uint64(0x9E3779B97F4A7C15)
+    states[slot] = state
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    state = state ^ (state >> np.uint64(31))
+    return np.int64(((state >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+
+
+@_jit
+def _reset_tree(arena, slot):  # type: ignore[no-untyped-def]
+    arena.mean[slot, 0] = 0.0
+    arena.explore[slot, 0] = 0.5
+    arena.visits[slot, 0] = 1  # as every entry: one visit more than its children have together
+    arena.action[slot, 0] = -1
+    arena.children[slot, 0] = UNEXPANDED
+    arena.n_children[slot, 0] = 0
+    arena.used[slot] = 1
+    arena.free[slot] = -1
+
+
+@_inline
+def _take_block(arena, slot, size_class):  # type: ignore[no-untyped-def]
+    """A block of `2 << size_class` entries."""
+    start = arena.free[slot, size_class]
+    if start >= 0:
+        arena.free[slot, size_class] = arena.children[slot, start]
+        return start
+    start = arena.used[slot]
+    arena.used[slot] = start + (2 << size_class)
+    return start
+
+
+@_inline
+def _add_child(arena, slot, node, action):  # type: ignore[no-untyped-def]
+    """Append a child to a node, moving its block to a larger place when it is full. Returns the child's entry."""
+    count = np.int64(arena.n_children[slot, node])
+    start = np.int64(arena.children[slot, node])
+    if count == 0:
+        start = np.int64(_take_block(arena, slot, 0))
+        arena.children[slot, node] = start
+    elif count >= 2 and count & (count - 1) == 0:  # a power of two: the block is full
+        size_class = 0
+        while (2 << size_class) < count:
+            size_class += 1
+        new = np.int64(_take_block(arena, slot, size_class + 1))
+        for i in range(count):
+            arena.mean[slot, new + i] = arena.mean[slot, start + i]
+            arena.explore[slot, new + i] = arena.explore[slot, start + i]
+            arena.visits[slot, new + i] = arena.visits[slot, start + i]
+            arena.action[slot, new + i] = arena.action[slot, start + i]
+            arena.children[slot, new + i] = arena.children[slot, start + i]
+            arena.n_children[slot, new + i] = arena.n_children[slot, start + i]
+        arena.children[slot, start] = arena.free[slot, size_class]
+        arena.free[slot, size_class] = start
+        start = new
+        arena.children[slot, node] = start
+    entry = start + count
+    arena.mean[slot, entry] = 0.0
+    arena.explore[slot, entry] = 1.0
+    arena.visits[slot, entry] = 0
+    arena.action[slot, entry] = action
+    arena.children[slot, entry] = UNEXPANDED
+    arena.n_children[slot, entry] = 0
+    arena.n_children[slot, node] = count + 1
+    return entry
+
+
+@_fast
+def _best_score(mean, explore, weight, scores):  # type: ignore[no-untyped-def]
+    """Scores `Q + weight / (1 + N)` of a block into `scores`, and their maximum."""
+    best = np.float32(-4.0)  # below any score: Q is at least -1
+    for i in range(mean.shape[0]):
+        score = mean[i] + weight * explore[i]
+        scores[i] = score
+        best = max(best, score)
+    return best
+
+
+@_inline
+def _select(arena, slot, node, unvisited, prior, c_puct, scores, states):  # type: ignore[no-untyped-def]
+    """The child to descend into, or -1 for one never visited. Ties are broken uniformly at random."""
+    count = np.int64(arena.n_children[slot, node])
+    if count == 0:
+        return np.int64(-1)
+    start = np.int64(arena.children[slot, node])
+    weight = np.float32(c_puct * prior * np.sqrt(np.float32(arena.visits[slot, node] - 1)))
+    best = _best_score(arena.mean[slot, start : start + count], arena.explore[slot, start : start + count], weight, scores)
+    tied_unvisited = np.int64(0)
+    if unvisited > 0:
+        if weight > best:
+            return np.int64(-1)
+        if weight == best:
+            tied_unvisited = unvisited
+    ties = np.int64(0)
+    for i in range(count):
+        ties += np.int64(scores[i] == best)
+    pick = np.int64(0)
+    if ties + tied_unvisited > 1:
+        pick = _random_below(states, slot, ties + tied_unvisited)
+        if pick >= ties:
+            return np.int64(-1)
+    for i in range(count):
+        if scores[i] == best:
+            if pick == 0:
+                return start + i
+            pick -= 1
+    return np.int64(-1)  # not reached
+
+
+@_inline
+def _among(values, count, value):  # type: ignore[no-untyped-def]
+    found = False
+    for i in range(count):
+        found |= values[i] == value
+    return found
+
+
+@_inline
+def _draw_pixel(total, taken, n_taken, siblings, states, slot):  # type: ignore[no-untyped-def]
+    """A uniformly random legal pixel outside `taken[:n_taken]` and `siblings`. There must be one."""
+    while True:
+        pixel = _random_below(states, slot, total)
+        if not _among(taken, n_taken, pixel) and not _among(siblings, len(siblings), pixel):
+            return pixel
+
+
+@_fast
+def _relu_sum(base, columns, taken, start, stop, out):  # type: ignore[no-untyped-def]
+    """`relu(base + the columns of taken[start:stop])` into `out`. Three columns a pass: fewer trips through memory."""
+    width = base.shape[0]
+    for k in range(width):
+        out[k] = base[k]
+    i = start
+    while i + 2 < stop:
+        a = columns[taken[i]]
+        b = columns[taken[i + 1]]
+        c = columns[taken[i + 2]]
+        for k in range(width):
+            out[k] += a[k] + b[k] + c[k]
+        i += 3
+    while i < stop:
+        a = columns[taken[i]]
+        for k in range(width):
+            out[k] += a[k]
+        i += 1
+    for k in range(width):
+        out[k] = max(np.float32(0.0), out[k])
+
+
+@_inline
+def _lead(second, leaf, label, lie):  # type: ignore[no-untyped-def]
+    """The honest seat's lead in logits from one row of the second hidden layer."""
+    own = class_logit(second, leaf, label)
+    if lie != NO_LIE:
+        return own - class_logit(second, leaf, lie)
+    rival = np.float32(-np.inf)
+    for klass in range(leaf.w3t.shape[0]):
+        if klass != label:
+            rival = max(rival, class_logit(second, leaf, klass))
+    return own - rival
+
+
+@_inline
+def _value(lead, mode):  # type: ignore[no-untyped-def]
+    """A lead as a value for the honest seat. A tie is the liar's."""
+    if mode == WIN:
+        return np.float32(1.0) if lead > 0 else np.float32(-1.0)
+    return np.float32(np.tanh(0.5 * lead))
+
+
+@_jit
+def _best_reply(base, columns, total, taken, n_taken, leaf, label, lie, honest, hidden, second):  # type: ignore[no-untyped-def]
+    """The best last pixel for the seat to move, and the honest seat's lead after it: every reply is judged."""
+    best_pixel = np.int64(-1)
+    best_lead = np.float32(0.0)
+    block = hidden.shape[0] - hidden.shape[0] % 2
+    rows_of = np.empty(block, np.int64)
+    pixel = np.int64(0)
+    while pixel < total:
+        rows = 0
+        while pixel < total and rows < block:
+            if not _among(taken, n_taken, pixel):
+                taken[n_taken] = pixel
+                _relu_sum(base, columns, taken, n_taken, n_taken + 1, hidden[rows])
+                rows_of[rows] = pixel
+                rows += 1
+            pixel += 1
+        second_layer(hidden, leaf, second, rows)
+        for row in range(rows):
+            lead = _lead(second[row], leaf, label, lie)
+            if best_pixel < 0 or (lead > best_lead) == honest and lead != best_lead:
+                best_lead = lead
+                best_pixel = rows_of[row]
+    return best_pixel, best_lead
+
+
+@_inline
+def _back_up(arena, slot, path, depth, value, mover):  # type: ignore[no-untyped-def]
+    """Add one visit of `value` (for the honest seat) along `path[1:depth + 1]`. `mover` is the root's seat to move."""
+    arena.visits[slot, path[0]] += 1
+    for level in range(1, depth + 1):
+        entry = path[level]
+        own = value if (mover + level - 1) % 2 == HONEST else -value
+        visits = arena.visits[slot, entry] + 1
+        arena.visits[slot, entry] = visits
+        arena.mean[slot, entry] += (own - arena.mean[slot, entry]) / np.float32(visits)
+        arena.explore[slot, entry] = np.float32(1.0) / np.float32(visits + 1)
+
+
+@_inline
+def _descend(arena, slot, positions, game, options, base, taken, path, leaf, scores, states, hidden, scratch, scratch_second):  # type: ignore[no-untyped-def]
+    """One rollout's way down. Returns its depth, and whether the leaf's hidden row was written and waits for the judge.
+
+    A leaf whose value is known already (a finished game seen before, an exactly solved last ply) is backed up at once.
+    """
+    image = positions.image_of[game]
+    total = np.int64(positions.n_pixels[image])
+    columns = positions.columns[image]
+    count = np.int64(positions.counts[game])
+    length = np.int64(positions.revealed.shape[1])
+    mover = (np.int64(positions.first[game]) + count) % 2
+    prior = np.float32(1.0) / np.float32(total)
+    node = np.int64(0)
+    depth = np.int64(0)
+    path[0] = 0
+    while True:
+        taken_now = count + depth
+        child = _select(arena, slot, node, total - taken_now - np.int64(arena.n_children[slot, node]), prior, options.c_puct, scores, states)
+        if child >= 0:
+            taken[taken_now] = arena.action[slot, child]
+            depth += 1
+            path[depth] = child
+            node = child
+            if arena.children[slot, child] != TERMINAL:
+                continue
+            own = arena.mean[slot, child]
+            value = own if (mover + depth - 1) % 2 == HONEST else -own
+            _back_up(arena, slot, path, depth, value, mover)
+            return depth, False
+        start = max(np.int64(0), np.int64(arena.children[slot, node]))
+        siblings = arena.action[slot, start : start + np.int64(arena.n_children[slot, node])]
+        pixel = _draw_pixel(total, taken, taken_now, siblings, states, slot)
+        child = _add_child(arena, slot, node, pixel)
+        taken[taken_now] = pixel
+        depth += 1
+        path[depth] = child
+        taken_now += 1
+        if taken_now == length:
+            arena.children[slot, child] = TERMINAL
+        elif taken_now == length - 1 and options.exact_last_ply:
+            honest = (mover + depth) % 2 == HONEST
+            for k in range(base.shape[0]):
+                scratch[-1, k] = base[k]
+            for i in range(count, taken_now):
+                column = columns[taken[i]]
+                for k in range(base.shape[0]):
+                    scratch[-1, k] += column[k]
+            _pixel, lead = _best_reply(
+                scratch[-1], columns, total, taken, taken_now, leaf, positions.labels[game], positions.lies[game], honest,
+                scratch[:-1], scratch_second,
+            )  # fmt: skip
+            arena.children[slot, child] = TERMINAL
+            _back_up(arena, slot, path, depth, _value(lead, options.value), mover)
+            return depth, False
+        stop = taken_now
+        if options.leaf == PLAYOUT:
+            while stop < length:
+                taken[stop] = _draw_pixel(total, taken, stop, siblings[:0], states, slot)
+                stop += 1
+        _relu_sum(base, columns, taken, count, stop, hidden)
+        return depth, True
+
+
+@_jit
+def _search_group(arena, slots, games, positions, options, leaf, states):  # type: ignore[no-untyped-def]
+    """Run all rollouts of a few games' roots in lock-step. `slots[i]` is the tree of `games[i]`."""
+    group = len(games)
+    width = positions.columns.shape[2]
+    second_width = leaf.w2t.shape[0]
+    length = positions.revealed.shape[1]
+    widest = positions.columns.shape[1]
+    hidden = np.zeros((group + 1, width), np.float32)
+    second = np.zeros((group + 1, second_width), np.float32)
+    base = np.empty((group, width), np.float32)
+    taken = np.full((group, length + 1), -1, np.int64)
+    path = np.zeros((group, length + 1), np.int64)
+    depths = np.zeros(group, np.int64)
+    waiting = np.zeros(group, np.int64)
+    scores = np.empty(max(widest, 2), np.float32)
+    scratch = np.zeros((33, width), np.float32)
+    scratch_second = np.zeros((33, second_width), np.float32)
+    left = np.full(group, options.rollouts, np.int64)
+    for i in range(group):
+        game = games[i]
+        if not (options.reuse and arena.used[slots[i]] > 0):
+            _reset_tree(arena, slots[i])
+        base[i] = leaf.b1
+        columns = positions.columns[positions.image_of[game]]
+        for ply in range(positions.counts[game]):
+            taken[i, ply] = positions.revealed[game, ply]
+            base[i] += columns[taken[i, ply]]
+    while True:
+        rows = 0
+        for i in range(group):
+            while left[i] > 0:
+                left[i] -= 1
+                depths[i], judged = _descend(
+                    arena, slots[i], positions, games[i], options, base[i], taken[i], path[i], leaf, scores, states, hidden[rows],
+                    scratch, scratch_second,
+                )  # fmt: skip
+                if judged:
+                    waiting[rows] = i
+                    rows += 1
+                    break
+        if rows == 0:
+            return
+        second_layer(hidden, leaf, second, rows)
+        for row in range(rows):
+            i = waiting[row]
+            game = games[i]
+            value = _value(_lead(second[row], leaf, positions.labels[game], positions.lies[game]), options.value)
+            mover = (np.int64(positions.first[game]) + np.int64(positions.counts[game])) % 2
+            _back_up(arena, slots[i], path[i], depths[i], value, mover)
+
+
+@_jit
+def _read_root(arena, slot, game, positions, states, visits, values, moves):  # type: ignore[no-untyped-def]
+    """The most visited move (ties at random), all root visits and the root's value for the seat to move."""
+    image = positions.image_of[game]
+    start = np.int64(arena.children[slot, 0])
+    most = np.int64(0)
+    ties = np.int64(0)
+    total = np.int64(0)
+    weighted = 0.0
+    for entry in range(start, start + np.int64(arena.n_children[slot, 0])):
+        count = np.int64(arena.visits[slot, entry])
+        visits[game, positions.pixels[image, arena.action[slot, entry]]] = count
+        total += count
+        weighted += count * arena.mean[slot, entry]
+        if count > most:
+            most = count
+            ties = 0
+        ties += np.int64(count == most)
+    pick = _random_below(states, slot, ties)
+    for entry in range(start, start + np.int64(arena.n_children[slot, 0])):
+        if arena.visits[slot, entry] == most:
+            if pick == 0:
+                moves[game] = positions.pixels[image, arena.action[slot, entry]]
+                break
+            pick -= 1
+    values[game] = weighted / total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def search_games(arena, positions, options, leaf, seeds, visits, values, moves):  # type: ignore[no-untyped-def]
+    """Search every game's position. `seeds (B,)` uint64; fills `visits (B, 784)`, `values (B,)` and `moves (B,)`.
+
+    Without tree reuse a thread's trees live in its own `GROUP` slots, so memory does not grow with the number of games; with it, game `i`
+    keeps slot `i`.
+    """
+    games_in_all = len(positions.labels)
+    states = np.zeros(len(arena.used), np.uint64)
+    for group in prange((games_in_all + GROUP - 1) // GROUP):
+        begin = group * GROUP
+        size = min(GROUP, games_in_all - begin)
+        games = np.arange(begin, begin + size)
+        slots = games.copy() if options.reuse else np.arange(size) + get_thread_id() * GROUP
+        for i in range(size):
+            states[slots[i]] = seeds[games[i]]
+        if options.rollouts > 0:
+            _search_group(arena, slots, games, positions, options, leaf, states)
+        for i in range(size):
+            _read_root(arena, slots[i], games[i], positions, states, visits, values, moves)
+
+
+@_jit
+def _move_child(arena, slot, spare, old, new):  # type: ignore[no-untyped-def]
+    spare.mean[0, new] = arena.mean[slot, old]
+    spare.explore[0, new] = arena.explore[slot, old]
+    spare.visits[0, new] = arena.visits[slot, old]
+    spare.action[0, new] = arena.action[slot, old]
+    spare.children[0, new] = arena.children[slot, old]
+    spare.n_children[0, new] = arena.n_children[slot, old]
+
+
+@_jit
+def rebase_tree(arena, slot, actions, spare, stack):  # type: ignore[no-untyped-def]
+    """Make the node reached from the root by `actions` (indices of legal pixels) the new root, and drop all else.
+
+    `spare` is an arena of one slot of the same capacity, `stack (C,)` int64 working memory. A path that leaves the tree, or ends in a
+    finished game, empties it (`used = 0`).
+    """
+    node = np.int64(0)
+    for action in actions:
+        start = np.int64(arena.children[slot, node])
+        found = np.int64(-1)
+        for entry in range(start, start + np.int64(arena.n_children[slot, node])):
+            if arena.action[slot, entry] == action:
+                found = entry
+        if found < 0 or arena.children[slot, found] == TERMINAL:
+            arena.used[slot] = 0
+            return
+        node = found
+    _reset_tree(spare, 0)
+    _move_child(arena, slot, spare, node, 0)
+    stack[0] = 0
+    height = 1
+    while height > 0:
+        height -= 1
+        parent = stack[height]
+        count = np.int64(spare.n_children[0, parent])
+        if count == 0:
+            continue
+        size_class = 0
+        while (2 << size_class) < count:
+            size_class += 1
+        old = np.int64(spare.children[0, parent])
+        new = np.int64(_take_block(spare, 0, size_class))
+        spare.children[0, parent] = new
+        for i in range(count):
+            _move_child(arena, slot, spare, old + i, new + i)
+            stack[height] = new + i
+            height += 1
+    used = spare.used[0]
+    arena.mean[slot, :used] = spare.mean[0, :used]
+    arena.explore[slot, :used] = spare.explore[0, :used]
+    arena.visits[slot, :used] = spare.visits[0, :used]
+    arena.action[slot, :used] = spare.action[0, :used]
+    arena.children[slot, :used] = spare.children[0, :used]
+    arena.n_children[slot, :used] = spare.n_children[0, :used]
+    arena.used[slot] = used
+    arena.free[slot] = -1
+
+
+@_jit
+def solve_last_ply(positions, leaf, moves, leads):  # type: ignore[no-untyped-def]
+    """The best last pixel of each game with one pixel to go, judged exactly: fills `moves (B,)` and the honest seat's `leads (B,)`."""
+    width = positions.columns.shape[2]
+    scratch = np.zeros((33, width), np.float32)
+    second = np.zeros((33, leaf.w2t.shape[0]), np.float32)
+    base = np.empty(width, np.float32)
+    length = positions.revealed.shape[1]
+    taken = np.full(length + 1, -1, np.int64)
+    for game in range(len(positions.labels)):
+        image = positions.image_of[game]
+        columns = positions.columns[image]
+        base[:] = leaf.b1
+        for ply in range(length - 1):
+            taken[ply] = positions.revealed[game, ply]
+            base += columns[taken[ply]]
+        honest = (np.int64(positions.first[game]) + length - 1) % 2 == HONEST
+        pixel, lead = _best_reply(
+            base, columns, np.int64(positions.n_pixels[image]), taken, length - 1, leaf, positions.labels[game], positions.lies[game], honest,
+            scratch, second,
+        )  # fmt: skip
+        moves[game] = positions.pixels[image, pixel]
+        leads[game] = lead
+
+
+assert NO_MOVE == -1  # revealed pixels that are none are -1 in both layouts
