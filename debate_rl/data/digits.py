@@ -83,10 +83,11 @@ def fetch(
 ) -> Fetched:
     """Make sure that the cache holds the four official files of `name`, and say where they came from.
 
-    Order: a local folder (`source`, else `$DEBATE_RL_DATA_SOURCE`), the cache unless `refresh`, then the data set's sources, each tool of which
-    may run for `limit_s` seconds. `notify` is told one line per step. Any number of processes may call this at once: one fetches, the others wait.
+    Order: a local folder (`source`, else `$DEBATE_RL_DATA_SOURCE`), the cache unless `refresh`, then the data set's sources; a tool that a
+    source uses may run for `limit_s` seconds. `notify` is told one line per step. Any number of processes may call this at once: one
+    fetches, the others wait.
 
-    Raises UserError for an unknown name, a bad local folder, a cache that cannot be written, and, with every reason, when no source delivers.
+    Raises UserError for an unknown name, a bad local folder, an unwritable cache, and, with every reason, when no source delivers.
     """
     entry = dataset(name)
     home = _cache(cache)

@@ -1,7 +1,7 @@
 """Where the digits come from: package registries, Debian's package, torchvision's mirrors, and a local folder.
 
-A source returns the bytes of all four IDX files or raises `SourceError` with one line that says why. No source is trusted: `deliver` compares
-every file with the official md5. Nothing that a source delivers is installed, imported or run.
+A source returns the bytes of all four IDX files or raises `SourceError` with one line that says why. No source is trusted: `deliver`
+compares every file with the official md5. Nothing that a source delivers is installed, imported or run.
 """
 
 from __future__ import annotations
