@@ -1,0 +1,148 @@
+"""Find figures among result rows.
+
+A figure is asked for by its metric and the part of its protocol that matters; several rows may answer (a curve's point and a table's cell
+are the same figure on more images), so one rule picks: more rollouts first, then the default average, then more images, then the later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Row = Mapping[str, Any]
+
+SEARCH = "mcts"
+SILENT = "silent"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One measured figure with its 95 % interval.
+
+    Attributes:
+        value: a share in [0, 1] for accuracies and win rates.
+        low: lower end of the interval.
+        high: upper end.
+        n: how many images (or games) it rests on.
+        row: where it comes from.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    row: Row
+
+    def holds(self, other: float) -> bool:
+        """Whether another figure lies inside the interval. Ends count; a figure printed to 0.1 % is not refused for rounding."""
+        return self.low - 5e-10 <= other <= self.high + 5e-10
+
+
+def estimate(row: Row) -> Estimate | None:
+    """A row's figure, or None where value or interval is missing or not a finite number."""
+    interval = row.get("ci95")
+    if not isinstance(interval, Sequence) or isinstance(interval, str) or len(interval) != 2:
+        return None
+    numbers = [row.get("value"), *interval]
+    if not all(_is_number(number) for number in numbers):
+        return None
+    value, low, high = (float(number) for number in numbers)  # type: ignore[arg-type]
+    n = row.get("n")
+    return Estimate(value, low, high, int(n) if isinstance(n, int) and n > 0 else 0, row)
+
+
+def protocol(row: Row) -> Mapping[str, Any]:
+    """A row's protocol, empty where it has none."""
+    found = row.get("protocol")
+    return found if isinstance(found, Mapping) else {}
+
+
+def agent(row: Row, seat: str) -> Mapping[str, Any]:
+    """The settings of the agent in one seat, empty where the row names none."""
+    agents = row.get("agents")
+    found = agents.get(seat) if isinstance(agents, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def agent_name(row: Row, seat: str) -> str:
+    """The name of the agent in one seat, or an empty string."""
+    return str(agent(row, seat).get("name", ""))
+
+
+def rollouts(row: Row) -> int | None:
+    """The search budget per move when the same tree search sits in both seats, else None."""
+    pair = [agent(row, seat) for seat in ("honest", "liar")]
+    budgets = [settings.get("rollouts") for settings in pair]
+    if any(settings.get("name") != SEARCH for settings in pair) or budgets[0] != budgets[1] or not isinstance(budgets[0], int):
+        return None
+    return budgets[0]
+
+
+def search_settings(row: Row) -> tuple[tuple[str, str], ...]:
+    """What makes two searches of different budgets the same search: both seats' settings but the budget."""
+    return tuple(
+        (f"{seat}.{key}", repr(value)) for seat in ("honest", "liar") for key, value in sorted(agent(row, seat).items()) if key != "rollouts"
+    )
+
+
+def matching(rows: Iterable[Row], metric: str, **wanted: object) -> list[Row]:
+    """Rows of one metric whose protocol has all the wanted values."""
+    return [row for row in rows if row.get("metric") == metric and all(protocol(row).get(key) == value for key, value in wanted.items())]
+
+
+def best(rows: Iterable[Row]) -> Estimate | None:
+    """The figure to show among rows that answer the same question; None where there is none."""
+    ranked = []
+    for place, row in enumerate(rows):
+        figure = estimate(row)
+        if figure is not None:
+            ranked.append((rollouts(row) or 0, protocol(row).get("average", "logits") == "logits", figure.n, place, figure))
+    return max(ranked, key=lambda entry: entry[:4])[4] if ranked else None
+
+
+def judge_hash(figure: Estimate | None) -> str | None:
+    """The hash of the judge behind a figure."""
+    judge = figure.row.get("judge") if figure else None
+    found = judge.get("hash") if isinstance(judge, Mapping) else None
+    return str(found) if found else None
+
+
+def judge_accuracy(rows: Iterable[Row], pixels: int, judge: str | None = None) -> Estimate | None:
+    """The judge's accuracy on random pixels; of the judge with this hash where it was measured, else of any."""
+    found = matching(rows, "judge_accuracy", pixels=pixels, shown="random")
+    same = [row for row in found if judge and judge_hash(estimate(row)) == judge]
+    return best(same or found)
+
+
+def search_win(rows: Iterable[Row], pixels: int, first: str, commit: str) -> Estimate | None:
+    """Honest win rate when tree search plays both seats, at the largest budget there is; precommit means the worst of nine lies."""
+    found = [row for row in matching(rows, "honest_win_rate", pixels=pixels, first=first, commit=commit) if rollouts(row) is not None]
+    if commit == "precommit":
+        found = [row for row in found if protocol(row).get("lies") == "worst"]
+    return best(found)
+
+
+def main_dataset(rows: Iterable[Row]) -> str:
+    """The data set most rows are about; the paper's where no row names one."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        name = protocol(row).get("dataset")
+        if isinstance(name, str):
+            counts[name] = counts.get(name, 0) + 1
+    return max(counts, key=lambda name: (counts[name], name == "mnist")) if counts else "mnist"
+
+
+def of_dataset(rows: Iterable[Row], dataset: str) -> list[Row]:
+    """The rows about one data set, with those that name none."""
+    return [row for row in rows if protocol(row).get("dataset", dataset) == dataset]
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share as percent without the sign: `88.9`."""
+    return f"{100 * share:.{digits}f}"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,43 @@
+"""Intervals. All of them treat the image as the unit that was sampled: what happens on one image is one observation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Z95 = 1.959963984540054  # two-sided 95 % point of the normal distribution
+
+WILSON = "wilson, clustered by image"
+NORMAL = "normal, clustered by image"
+
+
+def wilson(successes: float, n: int) -> tuple[float, float]:
+    """Wilson's score interval (1927) for a share of `n` independent yes/no observations, 95 %."""
+    if n <= 0:
+        return 0.0, 1.0
+    share = successes / n
+    centre = share + Z95**2 / (2 * n)
+    half = Z95 * math.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2))
+    scale = 1 + Z95**2 / n
+    # At 0 and n one end is the share itself; rounding must not push it past.
+    low = 0.0 if successes == 0 else (centre - half) / scale
+    high = 1.0 if successes == n else (centre + half) / scale
+    return max(0.0, low), min(1.0, high)
+
+
+def mean_interval(values: ArrayLike, low: float = 0.0, high: float = 1.0) -> tuple[float, float, float, str]:
+    """Mean of one value per image, its 95 % interval within `[low, high]`, and the method's name.
+
+    Yes/no values get Wilson's interval, others the normal one from their sample variance.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    n = len(sample)
+    if n == 0:
+        return math.nan, low, high, NORMAL
+    mean = float(sample.mean())
+    if (low, high) == (0.0, 1.0) and np.isin(sample, (0.0, 1.0)).all():
+        return mean, *wilson(float(sample.sum()), n), WILSON
+    half = Z95 * float(sample.std(ddof=1)) / math.sqrt(n) if n > 1 else high - low
+    return mean, max(low, mean - half), min(high, mean + half), NORMAL
