@@ -1,0 +1,28 @@
+"""Shared by all tests: one thread per worker, and the real digits."""
+
+from __future__ import annotations
+
+import os
+
+# before numpy, numba or torch is imported: pytest-xdist gives every core its own worker already
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[variable] = "1"
+os.environ["WANDB_MODE"] = "disabled"
+os.environ["SDL_VIDEODRIVER"] = "dummy"
+os.environ["MPLBACKEND"] = "agg"
+
+import pytest  # noqa: E402
+
+from debate_rl import data  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def mnist_test() -> data.Digits:
+    """The 10,000 test images, fetched like a user's. Shared: copy before you change them."""
+    return data.load("mnist", "test")
+
+
+@pytest.fixture(scope="session")
+def mnist_train() -> data.Digits:
+    """The 60,000 training images, fetched like a user's. Shared: copy before you change them."""
+    return data.load("mnist", "train")
