@@ -29,6 +29,7 @@ class Provenance:
     code: Mapping[str, Any]
     command: str
     machine: Any
+    threads: int
 
 
 def _row(
@@ -41,7 +42,7 @@ def _row(
         ci95=interval,
         ci_method=method,
         n=n,
-        seeds=[source.seed],
+        seeds=(source.seed,),
         protocol={
             "game": "pixels",
             "dataset": source.dataset,
@@ -114,3 +115,11 @@ def judge_error_row(
     interval = (max(0.0, error - half), min(1.0, error + half))
     return _row(source, judge, "judge_ece", error, interval, NORMAL, len(accuracy), protocol, silent, seconds)
 
+
+def speed_row(source: Provenance, judge: Judge, study: Study, rollouts_per_second: float, n: int, seconds: float) -> ResultRow:
+    """Rollouts per second and core of a study's games, everything included; the machine's other work is not."""
+    threads = max(1, int(source.threads))
+    rate = rollouts_per_second / threads
+    agents = {"honest": dict(study.honest), "liar": dict(study.liar)}
+    protocol = {"pixels": study.pixels, "threads": threads}
+    return _row(source, judge, "rollouts_per_second_per_core", rate, (rate, rate), "none: one run", n, protocol, agents, seconds)

@@ -16,6 +16,9 @@ Row = Mapping[str, Any]
 SEARCH = "mcts"
 SILENT = "silent"
 
+DASH = "\N{EN DASH}"  # between the ends of an interval, and for "nothing here"
+MINUS = "\N{MINUS SIGN}"
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -48,7 +51,7 @@ def estimate(row: Row) -> Estimate | None:
     numbers = [row.get("value"), *interval]
     if not all(_is_number(number) for number in numbers):
         return None
-    value, low, high = (float(number) for number in numbers)  # type: ignore[arg-type]
+    value, low, high = (float(number) for number in numbers)
     n = row.get("n")
     return Estimate(value, low, high, int(n) if isinstance(n, int) and n > 0 else 0, row)
 
@@ -83,7 +86,10 @@ def rollouts(row: Row) -> int | None:
 def search_settings(row: Row) -> tuple[tuple[str, str], ...]:
     """What makes two searches of different budgets the same search: both seats' settings but the budget."""
     return tuple(
-        (f"{seat}.{key}", repr(value)) for seat in ("honest", "liar") for key, value in sorted(agent(row, seat).items()) if key != "rollouts"
+        (f"{seat}.{key}", repr(value))
+        for seat in ("honest", "liar")
+        for key, value in sorted(agent(row, seat).items())
+        if key != "rollouts"
     )
 
 
@@ -102,26 +108,56 @@ def best(rows: Iterable[Row]) -> Estimate | None:
     return max(ranked, key=lambda entry: entry[:4])[4] if ranked else None
 
 
-def judge_hash(figure: Estimate | None) -> str | None:
-    """The hash of the judge behind a figure."""
-    judge = figure.row.get("judge") if figure else None
+def row_judge(row: Row) -> str | None:
+    """The hash of the judge behind a row."""
+    judge = row.get("judge")
     found = judge.get("hash") if isinstance(judge, Mapping) else None
     return str(found) if found else None
 
 
+def judge_name(row: Row) -> str:
+    """The name of the judge behind a row."""
+    judge = row.get("judge")
+    return str(judge.get("name", "judge")) if isinstance(judge, Mapping) else "judge"
+
+
 def judge_accuracy(rows: Iterable[Row], pixels: int, judge: str | None = None) -> Estimate | None:
-    """The judge's accuracy on random pixels; of the judge with this hash where it was measured, else of any."""
-    found = matching(rows, "judge_accuracy", pixels=pixels, shown="random")
-    same = [row for row in found if judge and judge_hash(estimate(row)) == judge]
+    """The judge's accuracy on random pixels.
+
+    Of the judge with this hash where it was measured; else of the one that was made for this number of pixels, which is the one whose
+    calibration was measured at it; else of any.
+    """
+    everything = list(rows)
+    found = matching(everything, "judge_accuracy", pixels=pixels, shown="random")
+    made_for = {row_judge(row) for row in matching(everything, "judge_ece", pixels=pixels, shown="random")}
+    same = [row for row in found if judge and row_judge(row) == judge] or [row for row in found if row_judge(row) in made_for]
     return best(same or found)
 
 
-def search_win(rows: Iterable[Row], pixels: int, first: str, commit: str) -> Estimate | None:
-    """Honest win rate when tree search plays both seats, at the largest budget there is; precommit means the worst of nine lies."""
-    found = [row for row in matching(rows, "honest_win_rate", pixels=pixels, first=first, commit=commit) if rollouts(row) is not None]
-    if commit == "precommit":
-        found = [row for row in found if protocol(row).get("lies") == "worst"]
-    return best(found)
+def search_family(rows: Iterable[Row], pixels: int) -> list[Row]:
+    """Honest win rates of the main search at one number of pixels: one judge, one search, any budget.
+
+    A sweep over another setting, or with a judge made for another number of pixels, has fewer rows and is another family.
+    """
+    families: dict[tuple[object, ...], list[Row]] = {}
+    for row in matching(rows, "honest_win_rate", pixels=pixels):
+        if rollouts(row) is not None and estimate(row) is not None:
+            families.setdefault((row_judge(row), search_settings(row)), []).append(row)
+    return max(families.values(), key=len) if families else []
+
+
+def main_search(rows: Iterable[Row], pixels: int) -> list[Row]:
+    """The rows of the main search at its main budget: the one that most was measured with, the larger of equals."""
+    family = search_family(rows, pixels)
+    budgets = [budget for row in family if (budget := rollouts(row)) is not None]
+    main = max(budgets, key=lambda budget: (budgets.count(budget), budget)) if budgets else None
+    return [row for row in family if rollouts(row) == main]
+
+
+def win_rate(rows: Iterable[Row], first: str, commit: str) -> Estimate | None:
+    """Honest win rate among the given rows; precommit means the worst of nine lies, the paper's figure."""
+    found = [row for row in rows if (protocol(row).get("first"), protocol(row).get("commit")) == (first, commit)]
+    return best(row for row in found if commit != "precommit" or protocol(row).get("lies") == "worst")
 
 
 def main_dataset(rows: Iterable[Row]) -> str:

@@ -1,0 +1,263 @@
+"""The report's tables: Table 2 beside the paper's for the page, for Markdown and for the terminal, and the page's other tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from debate_rl.evaluation.report import paper
+from debate_rl.evaluation.report.content import Cell, Content, Control, Curve, TableRow, table2
+from debate_rl.evaluation.report.rows import DASH, MINUS, Estimate, Row, agent, main_dataset, of_dataset, percent, protocol, rollouts
+from debate_rl.machine import summary
+
+COLUMNS = ("Judge, random pixels", "Honest wins, no precommit", "Honest wins, precommit")
+
+
+def interval(figure: Estimate) -> str:
+    """`86.1–90.0`, in percent."""
+    return f"{percent(figure.low)}{DASH}{percent(figure.high)}"
+
+
+def difference(cell: Cell) -> str:
+    """Ours less the paper's in points, with its sign; empty where either is missing."""
+    return f"{100 * (cell.ours.value - cell.paper):+.1f}".replace("-", MINUS) if cell.ours and cell.paper is not None else ""
+
+
+def table2_note(table: Sequence[TableRow]) -> str:
+    """What the table's figures rest on, in one sentence."""
+    figures = [cell.ours for row in table for cell in (row.open, row.precommit) if cell.ours]
+    budgets = sorted({budget for figure in figures if (budget := rollouts(figure.row)) is not None})
+    images = sorted({figure.n for figure in figures})
+    repetitions = sorted({str(protocol(figure.row).get("repetitions")) for figure in figures if protocol(figure.row).get("repetitions")})
+    if not figures:
+        return "Only the judge was measured; no debates yet."
+    words = [
+        f"{_some(budgets)} rollouts per move",
+        f"{_some(images)} test images",
+        *([f"{' or '.join(repetitions)} seeds per lie"] if repetitions else []),
+    ]
+    note = f"Ours: {', '.join(words)}; the paper: {paper.ROLLOUTS:,} rollouts."
+    if budgets and max(budgets) < paper.ROLLOUTS:
+        note += " With a smaller budget than the paper's the figures need not agree."
+    return note
+
+
+def _some(numbers: Sequence[int]) -> str:
+    return f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
+
+
+def table2_html(table: Sequence[TableRow]) -> str:
+    """Table 2 for the page."""
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in COLUMNS)
+    lines = []
+    for index, row in enumerate(table):
+        opening = index == 0 or table[index - 1].pixels != row.pixels
+        span = sum(other.pixels == row.pixels for other in table)
+        start = f'<th scope="rowgroup" rowspan="{span}" class="group">{row.pixels}</th>' if opening else ""
+        judge = f'<td rowspan="{span}">{_cell_html(row.judge)}</td>' if opening else ""
+        mean = ' class="mean"' if row.first == "mean" else ""
+        cells = "".join(f"<td>{_cell_html(cell)}</td>" for cell in (row.open, row.precommit))
+        tag = "<tbody>" if opening else ""
+        lines.append(f'{tag}<tr{mean}>{start}<th scope="row">{row.first}</th>{judge}{cells}</tr>')
+    body = "".join(lines).replace("<tbody>", "</tbody><tbody>").removeprefix("</tbody>")
+    return (
+        '<table class="table2"><thead><tr><th scope="col">Pixels</th><th scope="col">First player</th>'
+        f"{heads}</tr></thead>{body}</tbody></table>"
+    )
+
+
+def _cell_html(cell: Cell) -> str:
+    if cell.ours is None:
+        ours = '<span class="none">not measured</span>'
+    else:
+        ours = f'<b class="value">{percent(cell.ours.value)}</b> <span class="ci">{interval(cell.ours)}</span>'
+    if cell.paper is None:
+        return ours
+    published = f'<span class="paper">paper {percent(cell.paper)}</span>'
+    if cell.ours is None:
+        return f"{ours} {published}"
+    mark, words = cell.verdict()
+    kind = "in" if mark == "✓" else "out"
+    return (
+        f'{ours} {published} <span class="diff">{difference(cell)}</span> '
+        f'<span class="verdict {kind}"><span aria-hidden="true">{mark}</span> {words}</span>'
+    )
+
+
+def table2_markdown(rows: Iterable[Row]) -> str:
+    """Table 2 for README and docs, with its note; ends with a newline."""
+    table = table2(_main(rows))
+    lines = [f"| Pixels | First player | {' | '.join(COLUMNS)} |", "| --- | --- | --- | --- | --- |"]
+    for row in table:
+        judge = _cell_markdown(row.judge) if row.first == paper.ORDERS[0] else ""
+        lines.append(f"| {row.pixels} | {row.first} | {judge} | {_cell_markdown(row.open)} | {_cell_markdown(row.precommit)} |")
+    return "\n".join([*lines, "", f"{table2_note(table)} ✓: the paper's figure lies inside our 95 % interval.", ""])
+
+
+def _cell_markdown(cell: Cell) -> str:
+    ours = f"**{percent(cell.ours.value)}** [{interval(cell.ours)}]" if cell.ours else DASH
+    if cell.paper is None:
+        return ours
+    mark, words = cell.verdict()
+    against = f"paper {percent(cell.paper)}"
+    return f"{ours}<br>{against}, {difference(cell)} {mark} {words}" if cell.ours else f"{ours}<br>{against}"
+
+
+def terminal_table(rows: Iterable[Row]) -> Table:
+    """Table 2 for the terminal (rich); print it with `rich.console.Console().print`. Fits 80 columns."""
+    table = table2(_main(rows))
+    drawn = Table(title="Table 2, percent [95 % interval], and the paper's", caption=table2_note(table), title_style="bold")
+    drawn.add_column("pixels", justify="right")
+    drawn.add_column("first")
+    for name in ("judge, random", "no precommit", "precommit"):
+        drawn.add_column(name, no_wrap=True)
+    for index, row in enumerate(table):
+        last = index + 1 == len(table) or table[index + 1].pixels != row.pixels
+        judge = _cell_terminal(row.judge) if row.first == paper.ORDERS[0] else Text("")
+        drawn.add_row(str(row.pixels), row.first, judge, _cell_terminal(row.open), _cell_terminal(row.precommit), end_section=last)
+    return drawn
+
+
+def _cell_terminal(cell: Cell) -> Text:
+    text = Text()
+    if cell.ours:
+        text.append(percent(cell.ours.value), style="bold").append(f" [{interval(cell.ours)}]")
+    else:
+        text.append("not measured", style="dim")
+    if cell.paper is not None:
+        text.append(f"\npaper {percent(cell.paper)}", style="dim")
+        if cell.ours:
+            mark, words = cell.verdict()
+            text.append(f" {mark} {words}", style="green" if mark == "✓" else "yellow")
+    return text
+
+
+def curve_html(curve: Curve) -> str:
+    """A curve's figures as a table."""
+    entries = [("no search", curve.start)] if curve.start else []
+    entries += [(f"{budget:,}", figure) for budget, figure in curve.points]
+    return _figures_html(f"{curve.pixels} pixels: rollouts per move", entries)
+
+
+def accuracy_html(content: Content) -> str:
+    """Accuracy by number of pixels as a table."""
+    columns = [dict(series.points) for series in content.accuracy]
+    counts = sorted({pixels for column in columns for pixels in column})
+    heads = "".join(f'<th scope="col">{escape(series.name)}</th>' for series in content.accuracy)
+    lines = "".join(
+        f'<tr><th scope="row">{pixels}</th>' + "".join(f"<td>{_figure_html(column.get(pixels))}</td>" for column in columns) + "</tr>"
+        for pixels in counts
+    )
+    return f'<table><thead><tr><th scope="col">Pixels</th>{heads}</tr></thead><tbody>{lines}</tbody></table>'
+
+
+def _figures_html(name: str, entries: Sequence[tuple[str, Estimate | None]]) -> str:
+    lines = "".join(
+        f'<tr><th scope="row">{escape(word)}</th><td>{_figure_html(figure)}</td><td>{figure.n if figure else 0:,}</td></tr>'
+        for word, figure in entries
+    )
+    return (
+        f'<table><thead><tr><th scope="col">{escape(name)}</th><th scope="col">Honest wins, %</th><th scope="col">Images</th></tr></thead>'
+        f"<tbody>{lines}</tbody></table>"
+    )
+
+
+def _figure_html(figure: Estimate | None) -> str:
+    return f'<b class="value">{percent(figure.value)}</b> <span class="ci">{interval(figure)}</span>' if figure else DASH
+
+
+def controls_html(controls: Sequence[Control]) -> str:
+    """The controls as a table, a column per number of pixels."""
+    columns = sorted({pixels for control in controls for pixels in control.figures})
+    heads = "".join(f'<th scope="col">{pixels} pixels, %</th>' for pixels in columns)
+    lines = "".join(
+        f'<tr><th scope="row">{escape(control.pair)}</th><td class="words">{escape(control.judged)}</td>'
+        + "".join(f"<td>{_figure_html(control.figures.get(pixels))}</td>" for pixels in columns)
+        + "</tr>"
+        for control in controls
+    )
+    return (
+        f'<table><thead><tr><th scope="col">Who speaks</th><th scope="col">Judged by</th>{heads}</tr></thead><tbody>{lines}</tbody></table>'
+    )
+
+
+def sources_html(rows: Sequence[Row]) -> str:
+    """Where the figures come from: one line per command, judge, code and machine."""
+    seen: dict[tuple[str, str, str, str, str], list[Row]] = {}
+    for row in rows:
+        judge, code = row.get("judge"), row.get("code")
+        key = (
+            str(row.get("command", DASH)),
+            str(row.get("config_hash", DASH)),
+            " ".join(str(judge.get(part, "")) for part in ("name", "hash")) if isinstance(judge, Mapping) else DASH,
+            " ".join(str(code.get(part, "")) for part in ("version", "commit")) if isinstance(code, Mapping) else DASH,
+            _machine_words(row.get("machine")),
+        )
+        seen.setdefault(key, []).append(row)
+    names = ("Command", "Config hash", "Judge", "Code", "Machine", "Rows", "Longest")
+    heads = "".join(f'<th scope="col">{name}</th>' for name in names)
+    lines = []
+    for key, group in seen.items():
+        seconds = max((float(row["seconds"]) for row in group if isinstance(row.get("seconds"), int | float)), default=0.0)
+        cells = "".join(f'<td class="words">{escape(word)}</td>' for word in key[1:])
+        lines.append(f'<tr><th scope="row"><code>{escape(key[0])}</code></th>{cells}<td>{len(group)}</td><td>{seconds:,.0f} s</td></tr>')
+    return f'<table class="sources"><thead><tr>{heads}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+
+
+def _machine_words(machine: Any) -> str:
+    if isinstance(machine, Mapping):
+        return summary(machine) if machine else DASH
+    return str(machine or DASH)
+
+
+def speed_html(rows: Sequence[Row]) -> str:
+    """Measured speeds: every row whose metric is a rate per second; empty where there is none."""
+    lines = []
+    for row in rows:
+        metric, value = str(row.get("metric", "")), row.get("value")
+        if "_per_second" in metric and isinstance(value, int | float):
+            name = metric.replace("_", " ")
+            lines.append(f'<tr><th scope="row">{escape(name)}</th><td>{value:,.0f}</td><td class="words">{escape(_setting(row))}</td></tr>')
+    if not lines:
+        return ""
+    head = '<tr><th scope="col">Speed</th><th scope="col">Value</th><th scope="col">Setting</th></tr>'
+    return f"<table><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def all_rows_html(rows: Sequence[Row]) -> str:
+    """Every row, as it is."""
+    lines = []
+    for row in rows:
+        figures = row.get("ci95")
+        ends = " to ".join(_short(end) for end in figures) if isinstance(figures, Sequence) and not isinstance(figures, str) else DASH
+        lines.append(
+            f'<tr><th scope="row">{escape(str(row.get("metric", DASH)))}</th>'
+            f"<td>{escape(_short(row.get('value')))}</td><td>{escape(ends)}</td>"
+            f'<td>{escape(_short(row.get("n")))}</td><td class="words">{escape(_setting(row))}</td></tr>'
+        )
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("Metric", "Value", "95 %", "n", "Setting"))
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _short(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _setting(row: Row) -> str:
+    """A row's protocol and agents in one line."""
+    words = [f"{key} {value}" for key, value in protocol(row).items() if not isinstance(value, Mapping)]
+    for seat in ("honest", "liar"):
+        settings = agent(row, seat)
+        if settings:
+            budget = f" {settings['rollouts']}" if "rollouts" in settings else ""
+            words.append(f"{seat}: {settings.get('name', '?')}{budget}")
+    return ", ".join(words)
+
+
+def _main(rows: Iterable[Row]) -> list[Row]:
+    everything = list(rows)
+    return of_dataset(everything, main_dataset(everything))

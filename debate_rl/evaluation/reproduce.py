@@ -1,0 +1,273 @@
+"""The paper's experiment, whole: which studies it takes, and what is made of them.
+
+A reproduction is a list of `Job`s (a study and the images it covers), played one block of images after another. A finished image is a
+shard in the run folder and is never played again, so a run that was killed goes on where it stopped and ends with the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from debate_rl.agents import make_agent
+from debate_rl.agents.base import Agent
+from debate_rl.data import Digits
+from debate_rl.errors import UserError
+from debate_rl.evaluation.controls import judge_random_pixels
+from debate_rl.evaluation.protocol import SILENT, Average, Study, play_images
+from debate_rl.evaluation.records import Record
+from debate_rl.evaluation.rows import Provenance, judge_error_row, no_debate_rows, speed_row, study_rows
+from debate_rl.evaluation.summary import Summary
+from debate_rl.games.pixels import Commit, Seat, legal_pixels
+from debate_rl.judges.pretrained import Judge
+from debate_rl.results import ResultRow
+from debate_rl.runs import RunFolder, pack
+
+# Told the name of the part at work, what is done and what there is to do in all, in rollouts (1 for an agent that does not search).
+Progress = Callable[[str, float, float], None]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What to play.
+
+    Attributes:
+        judges: pixels of a game -> name of the judge trained for it; the keys are the pixel counts of the table.
+        start: first image of the split.
+        count: images of the table's studies, from `start` on.
+        first: orders to play.
+        commit: commit modes to play.
+        repetitions: games per lie, averaged.
+        average: what is averaged, see `protocol`.
+        seed: the run's seed.
+        agent: settings of the searching debater in both seats.
+        budgets: rollouts per move for the curve of honest win rate against search.
+        budget_count: images per point of that curve; 0 leaves it out. The last point, the table's own agent, comes from the table.
+        control_count: images for the controls; 0 leaves them out.
+        sweep_pixels: pixels per game for the curve against the number of pixels.
+        sweep_count: images per point of that curve; 0 leaves the debates out.
+        sweep_rollouts: rollouts per move there.
+        masks: random masks per image for the judge alone; even.
+        block: images played together; a run that is killed loses at most the block it was at.
+    """
+
+    judges: Mapping[int, str]
+    start: int = 0
+    count: int = 100
+    first: tuple[Seat, ...] = ("honest", "liar")
+    commit: tuple[Commit, ...] = ("precommit", "none")
+    repetitions: int = 3
+    average: Average = "logits"
+    seed: int = 0
+    agent: Mapping[str, Any] = field(default_factory=lambda: {"name": "mcts", "rollouts": 10_000})
+    budgets: tuple[int, ...] = (10, 30, 100, 300, 1000, 3000)
+    budget_count: int = 0
+    control_count: int = 0
+    sweep_pixels: tuple[int, ...] = tuple(range(1, 13))
+    sweep_count: int = 0
+    sweep_rollouts: int = 300
+    masks: int = 10
+    block: int = 8
+
+    def __post_init__(self) -> None:
+        """Refuse settings outside their range."""
+        if not self.judges:
+            raise UserError("judges is empty: name a judge for at least one number of pixels")
+        for name, low in (("start", 0), ("count", 1), ("budget_count", 0), ("control_count", 0), ("sweep_count", 0), ("block", 1)):
+            if getattr(self, name) < low:
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least {low}")
+        if self.masks < 2 or self.masks % 2:
+            raise UserError(f"masks is {self.masks}; it must be even and at least 2")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A study, the images it covers and the judge it is played before."""
+
+    study: Study
+    indices: tuple[int, ...]
+    judge: Judge
+
+    def work(self) -> float:
+        """Rollouts per image, counting 1 per move of an agent that does not search."""
+        moves = self.study.games_per_image() * self.study.pixels
+        rollouts = [float(agent.get("rollouts", 1)) for agent in (self.study.honest, self.study.liar) if agent != SILENT]
+        return moves * sum(rollouts) / len(rollouts)
+
+
+def plan(settings: Reproduction, digits: Digits, judges: Mapping[int, Judge]) -> list[Job]:
+    """All studies of a reproduction, the table's last: what is quick comes first, so that a partial report is soon worth reading."""
+    jobs: list[Job] = []
+    common: dict[str, Any] = {"first": settings.first, "repetitions": settings.repetitions, "seed": settings.seed}
+    greedy, random = {"name": "greedy"}, {"name": "random"}
+
+    def add(name: str, count: int, pixels: int, judge: Judge, honest: Mapping[str, Any], liar: Mapping[str, Any], **more: Any) -> None:
+        if count > 0:
+            study = Study(name=name, pixels=pixels, honest=honest, liar=liar, **{**common, **more})
+            jobs.append(Job(study, image_range(digits, settings.start, count, pixels), judge))
+
+    for pixels, judge in judges.items():
+        controls = (("random", random, random), ("greedy", greedy, greedy), ("honest-alone", greedy, SILENT), ("liar-alone", SILENT, greedy))
+        for name, honest, liar in controls:
+            # A lone advocate has no order; random play needs no averaging, its repetitions are games of their own.
+            orders = {"first": settings.first[:1]} if SILENT in (honest, liar) else {}
+            add(f"{name}-{pixels}", settings.control_count, pixels, judge, honest, liar, commit=settings.commit, repetitions=1, **orders)
+    widest = judges[max(judges)]
+    for pixels in settings.sweep_pixels if "precommit" in settings.commit else ():
+        agent = {**settings.agent, "rollouts": settings.sweep_rollouts}
+        add(f"pixels-{pixels}", settings.sweep_count, pixels, widest, agent, agent, commit=("precommit",))
+    for pixels, judge in judges.items():
+        for rollouts in settings.budgets if "precommit" in settings.commit else ():
+            agent = {**settings.agent, "rollouts": rollouts}
+            add(f"budget-{pixels}-{rollouts}", settings.budget_count, pixels, judge, agent, agent, commit=("precommit",))
+    for pixels, judge in judges.items():
+        add(f"table-{pixels}", settings.count, pixels, judge, settings.agent, settings.agent, commit=settings.commit)
+    return jobs
+
+
+def image_range(digits: Digits, start: int, count: int, pixels: int) -> tuple[int, ...]:
+    """Indices `start … start + count - 1`, without images that have fewer nonzero pixels than the game reveals.
+
+    Raises:
+        UserError: the range leaves the split.
+    """
+    if start < 0 or count < 1 or start + count > len(digits.labels):
+        last = len(digits.labels) - 1
+        raise UserError(f"images {start} to {start + count - 1} are not all in {digits.name} {digits.split}, which has 0 to {last}")
+    enough = legal_pixels(digits.images[start : start + count]).sum(axis=1) >= pixels
+    return tuple((start + np.flatnonzero(enough)).tolist())
+
+
+def play_jobs(folder: RunFolder, jobs: Sequence[Job], digits: Digits, block: int, progress: Progress) -> None:
+    """Play what is missing of all jobs, writing one shard per image and study."""
+    total = sum(job.work() * len(job.indices) for job in jobs)
+    done = 0.0
+    for job in jobs:
+        missing = folder.missing_shards(job.study.name, job.indices)
+        done += job.work() * (len(job.indices) - len(missing))
+        progress(job.study.name, done, total)
+        if not missing:
+            continue
+        honest, liar = _agents(job)
+        for begin in range(0, len(missing), block):
+            images = missing[begin : begin + block]
+            started = time.perf_counter()
+            found = play_images(job.study, digits, images, job.judge, honest, liar)
+            seconds = time.perf_counter() - started
+            for index, records in found.items():
+                folder.write_shard(job.study.name, index, records)
+            _note_time(folder, job, len(images), seconds)
+            done += job.work() * len(images)
+            progress(job.study.name, done, total)
+
+
+def _agents(job: Job) -> tuple[Agent | None, Agent | None]:
+    """The seats' agents; None for a silent one. Equal settings share one agent, and so its memory."""
+    honest = None if job.study.honest == SILENT else make_agent(job.study.honest, job.judge)
+    if job.study.liar == job.study.honest and not job.study.honest.get("reuse_tree", False):
+        return honest, honest
+    return honest, None if job.study.liar == SILENT else make_agent(job.study.liar, job.judge)
+
+
+def summarise(folder: RunFolder, job: Job, average: Average) -> Summary:
+    """Read a finished job's shards."""
+    summary = Summary(average)
+    for index in job.indices:
+        summary.add(folder.read_shard(job.study.name, index))
+    return summary
+
+
+@dataclass
+class Results:
+    """What a reproduction found."""
+
+    rows: list[ResultRow]
+    tables: dict[str, Any]  # per pixel count, see `collect`
+    gallery: list[Record]
+
+
+def collect(
+    folder: RunFolder, settings: Reproduction, jobs: Sequence[Job], digits: Digits, judges: Mapping[int, Judge], source: Provenance
+) -> Results:
+    """Rows, tables and gallery of finished jobs.
+
+    `tables[str(pixels)]` holds, where the parts were played: `random` (the judge's answers on random pixels: `confusion` in percent of
+    all images, label by answer, and `reliability`), and of the table's study `lies` (successful lies in percent of all images, label by
+    lie), `answer` and `claims` (reliability after debate, among ten answers and between the two claims). Reliability tables are
+    `calibration.Reliability.table`.
+    """
+    rows: list[ResultRow] = []
+    tables: dict[str, Any] = {str(pixels): {} for pixels in judges}
+    gallery: list[Record] = []
+    for pixels, judge in judges.items():
+        for shown in sorted({pixels, *settings.sweep_pixels}):
+            started = time.perf_counter()
+            indices = np.arange(len(digits.labels))
+            found = judge_random_pixels(judge, digits, indices, shown, masks=settings.masks, seed=settings.seed)
+            everything = no_debate_rows(source, judge, shown, found, time.perf_counter() - started)
+            # Away from the judge's own pixel count only its accuracy is of interest.
+            rows += everything if shown == pixels else everything[:1]
+            if shown == pixels:
+                tables[str(pixels)]["random"] = {"confusion": found.confusion.tolist(), "reliability": found.reliability.table()}
+    times = _times(folder)
+    for job in jobs:
+        summary = summarise(folder, job, settings.average)
+        seconds, rollouts = times.get(job.study.name, (0.0, 0.0))
+        rows += study_rows(source, job.judge, job.study, summary.outcomes, seconds)
+        if job.study.name.startswith("table-"):
+            tables[str(job.study.pixels)] |= summary.tables()
+            gallery += summary.picks()
+            if "none" in job.study.commit:
+                protocol = {"pixels": job.study.pixels, "shown": "debate", "commit": "none"}
+                wins = np.concatenate([summary.outcomes.open(first) for first in job.study.first])
+                rows.append(judge_error_row(source, job.judge, protocol, wins, summary.answer.error(), seconds))
+            if seconds > 0 and rollouts > 0:
+                rows.append(speed_row(source, job.judge, job.study, rollouts / seconds, len(job.indices), seconds))
+    return Results(rows, tables, gallery)
+
+
+def _note_time(folder: RunFolder, job: Job, images: int, seconds: float) -> None:
+    line = {"study": job.study.name, "images": images, "seconds": seconds, "rollouts": job.work() * images}
+    with (folder.path / "times.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _times(folder: RunFolder) -> dict[str, tuple[float, float]]:
+    """Seconds and rollouts spent on each study, over all its sessions. A line cut short by a kill is skipped: times are not results."""
+    path = folder.path / "times.jsonl"
+    spent: dict[str, tuple[float, float]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            entry = json.loads(line)
+            seconds, rollouts = spent.get(entry["study"], (0.0, 0.0))
+            spent[entry["study"]] = seconds + entry["seconds"], rollouts + entry["rollouts"]
+        except (ValueError, KeyError, TypeError):
+            continue
+    return spent
+
+
+TABLES_FILE = "tables.json"  # `Results.tables`
+GALLERY_FILE = "gallery.jsonl.gz"  # `Results.gallery`, gzip JSON lines
+
+
+def write_results(folder: RunFolder, results: Results) -> None:
+    """Leave the results in the run folder; the rows come last, and with them the run is finished."""
+    folder.write(TABLES_FILE, json.dumps(results.tables) + "\n")
+    folder.write(GALLERY_FILE, pack(results.gallery))
+    folder.finish([row.line() for row in results.rows])
+
+
+def run(
+    folder: RunFolder, settings: Reproduction, digits: Digits, judges: Mapping[int, Judge], source: Provenance, progress: Progress
+) -> list[ResultRow]:
+    """Play what is missing, sum everything up, write tables, gallery and rows into the folder, and return the rows."""
+    jobs = plan(settings, digits, judges)
+    play_jobs(folder, jobs, digits, settings.block, progress)
+    results = collect(folder, settings, jobs, digits, judges, source)
+    write_results(folder, results)
+    return results.rows
