@@ -80,9 +80,7 @@ def set_logits(weights: JudgeWeights, images: NDArray[np.uint8], image_of: NDArr
     return out
 
 
-def reply_logits(
-    weights: JudgeWeights, image: NDArray[np.uint8], revealed: NDArray[np.integer], replies: NDArray[np.integer]
-) -> Float32:
+def reply_logits(weights: JudgeWeights, image: NDArray[np.uint8], revealed: NDArray[np.integer], replies: NDArray[np.integer]) -> Float32:
     """The judge's logits `(A, 10)` after each of the `replies` `(A,)` is added to the `revealed` pixels `(K,)` of one image `(784,)`."""
     moves = np.empty((len(replies), len(revealed) + 1), dtype=np.int64)
     moves[:, :-1] = revealed
