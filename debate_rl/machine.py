@@ -56,36 +56,25 @@ def set_threads(threads: int | None) -> int:
     """Use this many threads from now on (None: all available cores) and return the number.
 
     numba and torch get all of them. BLAS gets one: our kernels are parallel on the outside, and a parallel BLAS inside them would fight
-    for the same cores. Libraries that are not imported yet are told through their environment variables.
+    for the same cores. A torch that is imported later reads the number from its environment variable.
 
     Raises UserError when the number is below 1 or above what this process can have.
     """
+    import numba
+
+    limit = int(numba.config.NUMBA_NUM_THREADS)
     if threads is None:
-        threads = available_cores()
-        if "numba" in sys.modules:
-            threads = min(threads, sys.modules["numba"].config.NUMBA_NUM_THREADS)
-    if threads < 1:
-        raise UserError(f"threads is {threads}; it must be at least 1, or null for all available cores")
-    if "numba" in sys.modules:
-        numba = sys.modules["numba"]
-        limit = int(numba.config.NUMBA_NUM_THREADS)
-        if threads > limit:
-            raise UserError(f"threads is {threads}; this process can use at most {limit}")
-        numba.set_num_threads(threads)
-    else:
-        cores = available_cores()
-        if threads > cores:
-            raise UserError(f"threads is {threads}; this process can use at most {cores}")
-        os.environ["NUMBA_NUM_THREADS"] = str(threads)
+        threads = min(available_cores(), limit)
+    if not 1 <= threads <= limit:
+        raise UserError(f"threads is {threads}; it must lie between 1 and {limit} on this machine, or be null for all available cores")
+    numba.set_num_threads(threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
     else:
         os.environ["OMP_NUM_THREADS"] = str(threads)
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    if "numpy" in sys.modules:
-        import threadpoolctl
+    import threadpoolctl
 
-        threadpoolctl.threadpool_limits(1, user_api="blas")
+    threadpoolctl.threadpool_limits(1, user_api="blas")
     return threads
 
 

@@ -1,0 +1,1 @@
+"""Hydra configuration: one primary file per verb of `debate-rl`, and the groups they share."""
