@@ -24,22 +24,57 @@ from debate_rl.errors import UserError
 _MEMBER: Final = "mnist/data/mnist.pkl.gz"
 _LIMIT_BYTES: Final = 256 << 20
 
-_ARRAY_BUILDER: Final = np.zeros(0).__reduce__()[0]
-"""numpy's own `_reconstruct`, taken from where numpy itself names it when an array is pickled."""
+_DTYPES: Final = {f"{kind}{size}": np.dtype(f"{kind}{size}") for kind in "fiu" for size in (1, 2, 4, 8) if (kind, size) != ("f", 1)}
+
+
+class _PickledDtype:
+    """Stands in for numpy.dtype: plain numbers only."""
+
+    def __init__(self, code: object, *_: object) -> None:
+        self.dtype = _DTYPES[str(code)]
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if state[1] not in ("<", ">", "|", "="):
+            raise ValueError(f"byte order {state[1]!r}")
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class PickledArray:
+    """Stands in for numpy.ndarray: keeps what the pickle says of an array and builds it from its bytes, checked.
+
+    numpy's own unpickling is not memory-safe: a damaged dtype inside the stream can end the process with a segmentation fault.
+    """
+
+    array: NDArray[Any]
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Build the array from numpy's pickled state: (version, shape, dtype, Fortran order, bytes)."""
+        _, shape, dtype, fortran, content = state
+        # Python 2's byte strings arrive as latin-1 text
+        raw = content.encode("latin1") if isinstance(content, str) else content
+        if fortran or not isinstance(dtype, _PickledDtype) or not isinstance(raw, bytes):
+            raise ValueError("an array in Fortran order or of no plain numbers")
+        self.array = np.frombuffer(raw, dtype.dtype).reshape(shape)
+
+
+def _reconstruct(*_: object) -> PickledArray:
+    """Stands in for numpy's function of that name, which makes an empty array whose state follows."""
+    return PickledArray()
+
 
 _ALLOWED: Final[dict[tuple[str, str], Any]] = {
-    ("numpy.core.multiarray", "_reconstruct"): _ARRAY_BUILDER,
-    ("numpy._core.multiarray", "_reconstruct"): _ARRAY_BUILDER,
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
+    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy", "ndarray"): PickledArray,
+    ("numpy", "dtype"): _PickledDtype,
 }
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Builds numpy arrays and plain containers; any other class or function in the stream ends the reading."""
+    """Builds arrays of numbers and plain containers; any other class or function in the stream ends the reading."""
 
     def find_class(self, module: str, name: str, /) -> Any:
-        """The allowed object of that name, or a UserError."""
+        """Our stand-in for the numpy object of that name, or a UserError."""
         try:
             return _ALLOWED[module, name]
         except KeyError:
@@ -47,11 +82,10 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def unpickle_arrays(data: bytes) -> Any:
-    """Unpickle `data` if it is made of numpy arrays, containers and numbers alone.
+    """Unpickle `data` if it is made of numpy arrays (read as `PickledArray`), containers, numbers and text alone.
 
     Raises UserError for a stream that names anything else, and for one that is cut off or malformed.
     """
-    # latin1: the data was pickled by Python 2, whose byte strings are the arrays' buffers
     reader = _ArrayUnpickler(io.BytesIO(data), encoding="latin1")
     try:
         return reader.load()
@@ -88,7 +122,8 @@ def _join(parts: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     images: list[NDArray[np.uint8]] = []
     labels: list[NDArray[np.uint8]] = []
     try:
-        for (x, y), count in zip(parts, expected, strict=True):
+        for (pixels, digits), count in zip(parts, expected, strict=True):
+            x, y = pixels.array, digits.array
             if x.shape != (count, IMAGE_SIDE * IMAGE_SIDE) or y.shape != (count,) or x.dtype.kind != "f" or y.dtype.kind not in "iu":
                 raise ValueError(f"arrays {x.shape} {x.dtype} and {y.shape} {y.dtype}")
             images.append(np.rint(x * 256).astype(np.uint8).reshape(count, IMAGE_SIDE, IMAGE_SIDE))
