@@ -33,8 +33,8 @@ import yaml  # type: ignore[import-untyped]
 
 from debate_rl.errors import UserError
 
-NOT_HASHED: Final = frozenset({"name", "output", "progress", "threads"})
-"""Top-level keys that cannot change a result; they are left out of the configuration's hash."""
+NOT_HASHED: Final = frozenset({"name", "output", "progress", "threads", "block", "dataset.source", "dataset.cache"})
+"""Settings, by dotted name, that cannot change a result; they are left out of the configuration's hash."""
 
 HASH_DIGITS: Final = 12  # hexadecimal digits of a configuration's hash
 
@@ -46,8 +46,15 @@ _NAME_RULE: Final = "must consist of letters, digits, '_', '-', '.', '=' and '+'
 
 def canonical(config: Mapping[str, Any]) -> str:
     """A configuration as JSON with sorted keys and without `NOT_HASHED`: equal texts mean equal results."""
-    kept = {key: value for key, value in config.items() if key not in NOT_HASHED}
-    return json.dumps(kept, sort_keys=True, separators=(",", ":"), allow_nan=False, default=str)
+
+    def kept(node: Mapping[str, Any], where: str) -> dict[str, Any]:
+        return {
+            key: kept(value, f"{where}{key}.") if isinstance(value, Mapping) else value
+            for key, value in node.items()
+            if f"{where}{key}" not in NOT_HASHED
+        }
+
+    return json.dumps(kept(config, ""), sort_keys=True, separators=(",", ":"), allow_nan=False, default=str)
 
 
 def config_hash(config: Mapping[str, Any]) -> str:

@@ -35,8 +35,8 @@ _QUIET: Final = (
 def compose(verb: str, overrides: Sequence[str]) -> dict[str, Any]:
     """The resolved configuration of one run, as plain dicts, lists and scalars. Raises UserError for a bad override."""
     with _hydra() as loader:
-        parsed = _check(verb, overrides, loader)
-        for override in parsed:
+        overrides = [_without_plus(text, loader) for text in overrides]
+        for override in _check(verb, overrides, loader):
             if override.is_sweep_override():
                 raise UserError(
                     f"{override.input_line!r} gives several values; add -m to run them one after another, or write a list as [1,2]"
@@ -51,6 +51,7 @@ def sweep(verb: str, overrides: Sequence[str], job: Callable[[DictConfig], Any])
     Hydra writes its own notes into a folder that is removed afterwards. Raises UserError for a bad override.
     """
     with _hydra() as loader, tempfile.TemporaryDirectory(prefix="debate-rl-sweep-") as notes:
+        overrides = [_without_plus(text, loader) for text in overrides]
         _check(verb, overrides, loader)
         quiet = [*_QUIET, f"hydra.sweep.dir={notes}", "hydra.sweep.subdir=job"]
         machinery = GlobalHydra.instance().hydra
@@ -121,8 +122,6 @@ def _check(verb: str, overrides: Sequence[str], loader: ConfigLoader) -> list[Ov
         name = override.key_or_group if override.package is None else f"{override.key_or_group}@{override.package}"
         if name not in known_groups:
             raise UserError(f"debate-rl {verb}: {unknown_setting(name, known_groups)}")
-        if override.is_add():
-            raise UserError(f"{override.input_line!r} adds a group that is there already; write {str(override.input_line)[1:]!r}")
         _check_option(override, loader)
     with _one_line(verb):
         chosen = [str(override.input_line) for override in groups if not override.is_sweep_override()]
@@ -140,6 +139,12 @@ def _check(verb: str, overrides: Sequence[str], loader: ConfigLoader) -> list[Ov
             options = [*known, *known_groups]
             raise UserError(f"{unknown_setting(key, options)} (debate-rl {verb} --help lists all)")
     return parsed
+
+
+def _without_plus(text: str, loader: ConfigLoader) -> str:
+    """`+experiment=full` as `experiment=full`: every group has an option already, so there is nothing to add."""
+    key = text.removeprefix("+").partition("=")[0].partition("@")[0]
+    return text[1:] if text.startswith("+") and loader.get_group_options(key, ObjectType.CONFIG) else text
 
 
 def _plain(config: DictConfig) -> Mapping[str, Any]:

@@ -57,12 +57,50 @@ VERBS: Final[dict[str, Verb]] = {
             ),
         ),
         Verb(
+            "reproduce",
+            "the paper's whole experiment, its report, and our table beside the paper's",
+            (
+                ("", "every part on few images: minutes on two cores"),
+                ("experiment=full", "all 10,000 test images; killed, the same command goes on"),
+                ("count=1000 budget_count=0 sweep_count=0", "the table alone, on 1,000 images"),
+                ("dataset=fashion_mnist", "the same game with pictures of clothes"),
+            ),
+        ),
+        Verb(
+            "evaluate",
+            "debates between any two agents, and who wins them",
+            (
+                ("agent@honest=mcts agent@liar=greedy count=200", "tree search against a greedy liar"),
+                ("agent@honest=random agent@liar=random pixels=[6]", "random debaters, 6 pixels only"),
+                ("-m honest.rollouts=100,1000,10000 pixels=[6] commit=[precommit]", "a sweep over the honest side's search"),
+            ),
+        ),
+        Verb(
             "play",
             "take a seat in a debate at the terminal: honest, liar or judge",
             (
                 ("", "be honest against the paper's tree search"),
                 ("role=liar hints=true agent@honest=greedy", "be the liar, with help, against a greedy debater"),
                 ("role=judge games=null", "judge debates until you leave"),
+            ),
+        ),
+        Verb(
+            "reproduce",
+            "the paper's whole experiment, its report, and our table beside the paper's",
+            (
+                ("", "every part on few images: minutes on two cores"),
+                ("experiment=full", "all 10,000 test images; killed, the same command goes on"),
+                ("count=1000 budget_count=0 sweep_count=0", "the table alone, on 1,000 images"),
+                ("dataset=fashion_mnist", "the same game with pictures of clothes"),
+            ),
+        ),
+        Verb(
+            "evaluate",
+            "debates between any two agents, and who wins them",
+            (
+                ("agent@honest=mcts agent@liar=greedy count=200", "tree search against a greedy liar"),
+                ("agent@honest=random agent@liar=random pixels=[6]", "random debaters, 6 pixels only"),
+                ("-m honest.rollouts=100,1000,10000 pixels=[6] commit=[precommit]", "a sweep over the honest side's search"),
             ),
         ),
         Verb(

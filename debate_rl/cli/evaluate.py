@@ -1,0 +1,121 @@
+"""`debate-rl evaluate`: debates between any two agents, and who wins them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from debate_rl import results
+from debate_rl.cli.context import Context
+from debate_rl.cli.data import DatasetSettings
+from debate_rl.errors import UserError
+from debate_rl.evaluation.protocol import Average, Study
+from debate_rl.evaluation.report.folder import GALLERY, TABLES
+from debate_rl.evaluation.reproduce import Job, image_range, play_jobs, summarise
+from debate_rl.evaluation.rows import Provenance, study_rows
+from debate_rl.games.pixels import Commit, Seat
+from debate_rl.judges.pretrained import load_judge
+from debate_rl.results import ResultRow
+from debate_rl.runs import RunFolder
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The configuration of `debate-rl evaluate`."""
+
+    judges: Mapping[int, str]
+    honest: Mapping[str, Any]
+    liar: Mapping[str, Any]
+    pixels: tuple[int, ...]
+    name: str = "evaluate"
+    dataset: DatasetSettings = field(default_factory=DatasetSettings)
+    split: Literal["train", "test"] = "test"
+    start: int = 0
+    count: int = 100
+    first: tuple[Seat, ...] = ("honest", "liar")
+    commit: tuple[Commit, ...] = ("precommit", "none")
+    repetitions: int = 3
+    average: Average = "logits"
+    seed: int = 0
+    block: int = 8
+
+    def __post_init__(self) -> None:
+        """Refuse settings outside their range."""
+        if not self.pixels:
+            raise UserError("pixels is empty; it must list at least one number of pixels")
+        for pixels in self.pixels:
+            if pixels not in self.judges:
+                raise UserError(
+                    f"pixels lists {pixels}, but judges names none for it; there are {', '.join(map(str, sorted(self.judges)))}"
+                    f" (or add one with +judges.{pixels}=...)"
+                )
+        if self.block < 1:
+            raise UserError(f"block is {self.block}; it must be at least 1")
+
+
+def run(settings: Settings, context: Context) -> None:
+    """Play what is missing, sum up, print the win rates."""
+    threads = context.use_threads()
+    context.bar.unit = "rollouts"
+    digits = settings.dataset.load(settings.split)
+    jobs = []
+    for pixels in settings.pixels:
+        study = Study(
+            name=f"games-{pixels}",
+            pixels=pixels,
+            honest=settings.honest,
+            liar=settings.liar,
+            first=settings.first,
+            commit=settings.commit,
+            repetitions=settings.repetitions,
+            seed=settings.seed,
+        )
+        jobs.append(Job(study, image_range(digits, settings.start, settings.count, pixels), load_judge(settings.judges[pixels])))
+    config = {**context.config, "judge_hashes": {str(job.study.pixels): job.judge.hash for job in jobs}}
+    with context.open_folder(settings.name, config) as folder:
+        if folder.finished:
+            context.bar.note(f"finished before: {folder.path}")
+        else:
+            context.bar.note(f"run folder: {folder.path}")
+            play_jobs(folder, jobs, digits, settings.block, context.bar)
+            source = Provenance(
+                dataset=digits.name,
+                split=digits.split,
+                start=settings.start,
+                average=settings.average,
+                seed=settings.seed,
+                threads=threads,
+                **folder.provenance,
+            )
+            _sum_up(folder, jobs, settings, source)
+        context.bar.clear()
+        for row in results.read(folder.results):
+            context.say(line(row))
+        context.say(f"rows    {folder.results}")
+        context.say(f"report  debate-rl report run={folder.path}")
+
+
+def _sum_up(folder: RunFolder, jobs: list[Job], settings: Settings, source: Provenance) -> None:
+    rows, tables, gallery = [], {}, []
+    for job in jobs:
+        summary = summarise(folder, job, settings.average)
+        rows += study_rows(source, job.judge, job.study, summary.outcomes, 0.0)
+        tables[str(job.study.pixels)] = summary.tables()
+        gallery += summary.picks()
+    folder.write(TABLES, json.dumps(tables) + "\n")
+    folder.write(GALLERY, "".join(json.dumps(record) + "\n" for record in gallery))
+    folder.finish(row.line() for row in rows)
+
+
+def line(row: ResultRow) -> str:
+    """A win rate as one line for people."""
+    rule = row.protocol
+    lies = f", {rule['lies']} lie" if rule["commit"] == "precommit" else ""
+    low, high = row.ci95 or (0.0, 1.0)
+    first = "mean of both orders" if rule["first"] == "mean" else f"{rule['first']} first"
+    return (
+        f"{rule['pixels']:>3} pixels  {rule['commit']:<9}{lies:<13} {first:<20} honest wins {100 * row.value:5.1f} %"
+        f"  [{100 * low:.1f}, {100 * high:.1f}]  n = {row.n}"
+    )
