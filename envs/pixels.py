@@ -374,5 +374,5 @@ def _judge_weights(judge: str | Judge | JudgeWeights | None, dataset: str, pixel
     from debate_rl.judges.pretrained import load_judge
 
     if judge is None:
-        judge = f"mlp-{pixels}" if dataset == "mnist" else f"{dataset}-mlp-{pixels}"
+        judge = f"{dataset}-mlp-{pixels}"
     return (load_judge(judge) if isinstance(judge, str) else judge).weights

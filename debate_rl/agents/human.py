@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.text import Text
 
-from debate_rl.agents.screen import belief_lines, claim_words, debaters_view, judges_view, move_lines, revealed, seat_style, where
+from debate_rl.agents.screen import belief_words, claim_words, debaters_view, judges_view, move_lines, revealed, seat_style, where
 from debate_rl.agents.terminal import Terminal
 from debate_rl.errors import UserError
 from debate_rl.games.pixels import SEATS, SIDE, GameBatch, legal_moves
@@ -68,7 +68,7 @@ class HumanAgent:
         terminal.say("", *move_lines(game)[-1:])
         terminal.show(("debaters see", debaters_view(game, hints)), ("the judge sees", judges_view(game)))
         if self._settings.hints:
-            terminal.say("the judge believes", *belief_lines(set_logits(self._weights, game.images, game.image_of, game.moves)[0], game))
+            terminal.say(belief_words(set_logits(self._weights, game.images, game.image_of, game.moves)[0], game))
         ply = len(revealed(game)) + 1
         terminal.say(
             Text.assemble(
@@ -80,6 +80,7 @@ class HumanAgent:
             terminal.say(
                 "Type a row and a column, like 14,9 or 14 9: rows count from the top, columns from the left, both from 0.",
                 "You may reveal any pixel that is marked '··' or tinted green below. The judge sees its value, not who revealed it.",
+                "A line of the compact picture holds two rows: the numbered one above, the next one below it.",
                 "q leaves the game.",
             )
             terminal.show(("legal pixels", debaters_view(game, legal)))

@@ -118,8 +118,7 @@ def beside(left: Sequence[Text], right: Sequence[Text], gap: int = 4) -> list[Te
 
 def belief_lines(logits: NDArray[np.float32], game: GameBatch) -> list[Text]:
     """The judge's probabilities as bars, claims in their seat's colour."""
-    raised = np.exp(logits.astype(np.float64) - float(logits.max()))
-    shares = raised / raised.sum()  # (10,)
+    shares = _shares(logits)
     lines = []
     for klass in range(CLASSES):
         who = "honest" if klass == game.labels[0] else "liar" if klass == game.lies[0] else ""
@@ -128,6 +127,20 @@ def belief_lines(logits: NDArray[np.float32], game: GameBatch) -> list[Text]:
             Text.assemble((f"{klass} {'█' * round(_BAR * shares[klass]):<{_BAR}} {100 * shares[klass]:3.0f} % {who}".rstrip(), style))
         )
     return lines
+
+
+def belief_words(logits: NDArray[np.float32], game: GameBatch, most: int = 3) -> Text:
+    """The judge's probabilities of the `most` likely classes and of the claims, in one line."""
+    shares = _shares(logits)
+    likely = np.argsort(-shares, kind="stable")
+    claimed = {int(game.labels[0]): "honest", int(game.lies[0]): "liar"}
+    line = Text("the judge believes ")
+    for place, klass in enumerate(int(k) for k in likely):
+        who = claimed.get(klass, "")
+        if place < most or who:
+            style = Style(color=_rgb(SEAT_COLOURS[SEATS.index(who)])) if who else Style()
+            line.append(f" {klass}{f' ({who})' if who else ''} {100 * shares[klass]:.0f} %", style)
+    return line
 
 
 def move_lines(game: GameBatch) -> list[Text]:
@@ -153,6 +166,12 @@ def claim_words(game: GameBatch) -> tuple[str, str]:
 def where(pixel: int) -> str:
     """A pixel's place in words."""
     return f"row {pixel // SIDE}, column {pixel % SIDE}"
+
+
+def _shares(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    raised = np.exp(logits.astype(np.float64) - float(logits.max()))
+    shares: NDArray[np.float64] = raised / raised.sum()
+    return shares  # (10,)
 
 
 def _number(ply: int, tag: str) -> str:

@@ -16,6 +16,7 @@ Answer = TypeVar("Answer")
 
 _LARGE_HEIGHT = 42  # lines that the large view, the words around it and the prompt need
 _LARGE_WIDTH = 60
+_PAIR_WIDTH = 68  # columns of two compact pictures side by side
 
 
 class Quit(UserError):  # noqa: N818 (nothing went wrong)
@@ -58,7 +59,7 @@ class Terminal:
         """Draw one or two titled pictures: side by side when compact, one after the other when large."""
         view = self.view()
         drawings = [(title, draw(picture, view, coloured=self.coloured)) for title, picture in pictures]
-        if view == "compact" and len(drawings) == 2:
+        if view == "compact" and len(drawings) == 2 and self.console.width >= _PAIR_WIDTH:
             (left, a), (right, b) = drawings
             drawings = [("", beside([Text(f"    {left:<28}"), *a], [Text(f"    {right:<28}"), *b]))]
         for title, lines in drawings:

@@ -103,17 +103,6 @@ VERBS: Final[dict[str, Verb]] = {
                 ("-m honest.rollouts=100,1000,10000 pixels=[6] commit=[precommit]", "a sweep over the honest side's search"),
             ),
         ),
-        Verb(
-            "play",
-            "be the honest debater, the liar or the judge at the terminal",
-            (
-                ("", "be honest against tree search"),
-                ("role=liar agent@honest=greedy hints=true", "lie to the judge, with the legal pixels marked"),
-                ("role=judge games=null", "judge debates until you leave with q"),
-                ("index=17 lie=3 first=liar", "one debate of your choice"),
-                ("pixels=4 honest.rollouts=1000 role=liar", "a shorter game against a weaker opponent"),
-            ),
-        ),
     )
 }
 

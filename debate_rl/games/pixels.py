@@ -163,11 +163,11 @@ def new_games(
     lie_array = np.broadcast_to(np.asarray(lies, dtype=np.int64), (size,))
     first_array = np.broadcast_to(np.asarray(first, dtype=np.int64), (size,))
     index = np.arange(size) if image_of is None else np.asarray(image_of, dtype=np.int64)
-    if index.shape != (size,) or (size and not (0 <= index.min() and index.max() < len(flat))):
+    if index.shape != (size,) or (size and not (index.min() >= 0 and index.max() < len(flat))):
         raise UserError(f"each of {size} debates needs an image index in [0, {len(flat)})")
-    if size and not (0 <= label_array.min() and label_array.max() < CLASSES):
+    if size and not (label_array.min() >= 0 and label_array.max() < CLASSES):
         raise UserError("a label must lie in 0-9")
-    if size and not (NO_LIE <= lie_array.min() and lie_array.max() < CLASSES):
+    if size and not (lie_array.min() >= NO_LIE and lie_array.max() < CLASSES):
         raise UserError("a lie must lie in 0-9 (or -1 for no precommitment)")
     if np.any(lie_array == label_array):
         raise UserError("the liar's claim equals the label: a lie must differ from it")
