@@ -38,12 +38,19 @@ def draw(scene: Scene) -> str:
 
 def half_blocks(colours: NDArray[np.uint8]) -> list[str]:
     """A 28 x 28 picture `(784, 3)` as 14 lines of 28 characters: each character is a pixel above a pixel."""
-    rows = colours.reshape(SIDE, SIDE, 3)
-    return [
-        "".join(f"\x1b[38;2;{a[0]};{a[1]};{a[2]}m\x1b[48;2;{b[0]};{b[1]};{b[2]}m▀" for a, b in zip(rows[row], rows[row + 1], strict=True))
-        + _RESET
-        for row in range(0, SIDE, 2)
-    ]
+    rows = colours.reshape(SIDE, SIDE, 3).tolist()
+    lines = []
+    for row in range(0, SIDE, 2):
+        line, ink, paper = "", None, None
+        for upper, lower in zip(rows[row], rows[row + 1], strict=True):
+            if upper != ink:
+                line += f"\x1b[38;2;{upper[0]};{upper[1]};{upper[2]}m"
+            if lower != paper:
+                line += f"\x1b[48;2;{lower[0]};{lower[1]};{lower[2]}m"
+            line += "▀"
+            ink, paper = upper, lower
+        lines.append(line + _RESET)
+    return lines
 
 
 def _paint(words: str, colour: tuple[int, int, int]) -> str:

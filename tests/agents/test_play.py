@@ -149,7 +149,8 @@ def test_a_whole_game_as_judge_shows_nothing_but_revealed_pixels_before_the_verd
     allowed = {(46, 50, 60)} | {(int(image[pixel]),) * 3 for pixel in record["moves"]}
     shown = {tuple(map(int, rgb)) for rgb in re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", before)}
     assert shown <= allowed and len(shown) > 1
-    words = " ".join(before.replace("The honest debater knows the digit; the liar wins if you answer any other.", "").split())
+    told = "The honest debater knows the digit; the liar wins if you answer any other."
+    words = " ".join(before.split()).replace(told, "")
     assert "honest" not in words and "liar" not in words  # who claimed or revealed what
     assert "press Enter alone" in words and "'12' is no verdict here" in words
     if commit == "precommit":

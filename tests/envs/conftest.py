@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 from debate_rl.envs import pixels
+
 from debate_rl.judges.kernels import JudgeWeights
 
 

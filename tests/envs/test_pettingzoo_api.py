@@ -8,13 +8,13 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import debate_rl.envs  # noqa: F401 (registers)
 import numpy as np
 import pettingzoo
 import pytest
 from numpy.typing import NDArray
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, render_test, seed_test
 
-import debate_rl.envs  # noqa: F401 (registers)
 from debate_rl.judges.kernels import JudgeWeights
 
 Make = Callable[..., Any]

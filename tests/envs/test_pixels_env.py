@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from debate_rl.envs import observations, pixels
+from debate_rl.envs.pool import ImagePool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from debate_rl.envs import observations, pixels
-from debate_rl.envs.pool import ImagePool
 from debate_rl.errors import UserError
 from debate_rl.games import pixels as game
 from debate_rl.judges.kernels import JudgeWeights, set_logits
@@ -55,9 +55,7 @@ def test_kernel_and_environment_agree(
     info = env.infos["honest"]
     lie = game.NO_LIE if info["lie"] is None else info["lie"]
     pool: ImagePool = env.unwrapped._pool
-    batch = game.new_games(
-        pool.images, [info["label"]], lie, pixels=count, first=game.SEATS.index(info["first"]), image_of=[info["index"]]
-    )
+    batch = game.new_games(pool.images, [info["label"]], lie, pixels=count, first=game.SEATS.index(info["first"]), image_of=[info["index"]])
     rng = np.random.default_rng(seed)
     while not batch.over()[0]:
         assert env.agent_selection == game.SEATS[batch.movers()[0]]
