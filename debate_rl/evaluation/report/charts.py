@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -43,7 +44,7 @@ def tip(figure: Estimate) -> str:
     return f"{percent(figure.value)} % (95 %: {percent(figure.low)} to {percent(figure.high)}), n = {figure.n:,}"
 
 
-def curve_board(curve: Curve, width: float = 480, height: float = 330) -> Board:
+def curve_board(curve: Curve, width: float = 430, height: float = 320) -> Board:
     """The search-budget curve: from no search to 10,000 rollouts, with the paper's two figures as lines."""
     figures = ([curve.start] if curve.start else []) + [figure for _, figure in curve.points]
     references = [value for value in (curve.paper_start, curve.paper_end) if value is not None]
@@ -58,7 +59,7 @@ def curve_board(curve: Curve, width: float = 480, height: float = 330) -> Board:
     board.text((axes.left - 36, 16), f"{curve.pixels} pixels · honest wins, %", bold=True)
     budgets = [budget for budget, _ in curve.points] or [10_000]
     first, last = math.log10(min(budgets)), math.log10(max(max(budgets), 10_000))
-    start_x = axes.left + 26
+    start_x = axes.left + 44
     scale_left = start_x + 54
     scale = (axes.right - 20 - scale_left) / max(last - first, 1e-9)
 
@@ -94,7 +95,7 @@ def curve_board(curve: Curve, width: float = 480, height: float = 330) -> Board:
         board.whisker((at, 0), axes.y(figure.low), axes.y(figure.high), "var(--accent)")
         board.dot((at, axes.y(figure.value)), 4.5, "var(--accent)", tip=tip(figure))
     if curve.start:
-        board.text((start_x, axes.y(curve.start.high) - 8), percent(curve.start.value), "middle", bold=True)
+        board.text((start_x - 8, axes.y(curve.start.value) - 7), percent(curve.start.value), "end", bold=True)
     if curve.points:
         budget, figure = curve.points[-1]
         board.text((x(budget), axes.y(figure.low) + 18), percent(figure.value), "middle", bold=True)
@@ -109,31 +110,43 @@ def curves_board(curves: Sequence[Curve]) -> Board:
     )
 
 
-def controls_board(controls: Sequence[Control], pixels: int, width: float = 860) -> Board:
-    """Bars with intervals, one per pairing and way of judging."""
+def controls_board(controls: Sequence[Control], pixels: int, width: float = 430) -> Board:
+    """Bars with intervals: one per way of judging, in groups by who debates."""
     shown = [control for control in controls if pixels in control.figures]
-    step = 46.0
-    height = TOP + step * len(shown) + 34
+    groups = [list(group) for _, group in itertools.groupby(shown, key=lambda control: control.pair)]
+    head, step, gap = 21.0, 20.0, 9.0
+    height = TOP + len(groups) * (head + gap) + len(shown) * step + 30
     words = "; ".join(f"{control.pair}, {control.judged}: {tip(control.figures[pixels])}" for control in shown)
     board = Board(width, height, f"Controls at {pixels} pixels: honest win rate", f"{words}.")
-    left, right = 20.0, width - 66
-    bottom = TOP + step * len(shown)
+    left, right = 182.0, width - 52
+    bottom = height - 30
 
     def x(share: float) -> float:
         return left + share * (right - left)
 
-    board.text((left, 16), f"{pixels} pixels · honest wins, %", bold=True)
+    board.text((0, 16), f"{pixels} pixels · honest wins, %", bold=True)
     for tenth in range(0, 11, 2):
         board.line((x(tenth / 10), TOP), (x(tenth / 10), bottom))
         board.text((x(tenth / 10), bottom + 18), f"{10 * tenth}", "middle", "var(--soft)")
-    for place, control in enumerate(shown):
-        figure = control.figures[pixels]
-        y = TOP + step * place
-        board.text((left + 4, y + 15), f"{control.pair} — {control.judged}", fill="var(--ink)")
-        board.rect((left, y + 21), max(0.5, x(figure.value) - left), 14, "var(--accent)", 0.45, 2, tip(figure))
-        board.whisker((0, y + 28), x(figure.low), x(figure.high), "var(--ink)", upright=False)
-        board.text((x(figure.high) + 10, y + 32.5), percent(figure.value), bold=True)
+    y = TOP
+    for group in groups:
+        board.rect((0, y), width, head - 3, "var(--paper)")  # the grid pauses behind a heading
+        board.text((0, y + 14), _short(group[0].pair, 54), bold=True)
+        y += head
+        for control in group:
+            figure = control.figures[pixels]
+            board.text((0, y + 13.5), _short(control.judged, 27), fill="var(--soft)")
+            board.rect((left, y + 3), max(0.5, x(figure.value) - left), 13, "var(--accent)", 0.45, 2, tip(figure))
+            board.whisker((0, y + 9.5), x(figure.low), x(figure.high), "var(--ink)", upright=False)
+            board.text((x(figure.high) + 8, y + 14), percent(figure.value), bold=True)
+            y += step
+        y += gap
     return board
+
+
+def _short(words: str, most: int) -> str:
+    """Words cut to a length, for names that their authors made long."""
+    return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def accuracy_board(content: Content, width: float = 860, height: float = 380) -> Board:
@@ -218,8 +231,10 @@ def confusion_board(confusion: Confusion, size: float = 470) -> Board:
             share = value / peak
             board.rect((corner[0] + 1, corner[1] + 1), cell - 2, cell - 2, "var(--rule)", 0.35, 3)
             board.rect((corner[0] + 1, corner[1] + 1), cell - 2, cell - 2, "var(--liar)", round(share, 3), 3, f"{i} → {j}: {value:.2f} %")
-            ink = "var(--paper)" if share > 0.62 else "var(--ink)"
-            board.text((corner[0] + cell / 2, corner[1] + cell / 2 + 4), f"{value:.2f}"[0 if value >= 1 else 1 :], "middle", ink, 12)
+            ink = "var(--paper)" if share > 0.62 else "var(--ink)" if value >= 0.005 else "var(--soft)"
+            # Shares below 1 % without their leading zero: ten columns have to fit a phone.
+            number = "0" if value < 0.005 else f"{value:.2f}"[0 if value >= 1 else 1 :]
+            board.text((corner[0] + cell / 2, corner[1] + cell / 2 + 4), number, "middle", ink, 12)
     return board
 
 

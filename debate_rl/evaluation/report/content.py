@@ -278,30 +278,30 @@ def _pair(row: Row) -> tuple[str, int]:
     """Words for who debates, and their place in the table."""
     honest, liar = agent_name(row, "honest"), agent_name(row, "liar")
     if honest == liar == SILENT:
-        return "No debate: random pixels", 0
+        return "No debate, random pixels", 0
     if liar == SILENT:
-        return f"Only the honest side speaks ({_agent_words(honest)})", 4
+        return f"Only the honest side speaks ({_agent_words(honest)})", 7
     if honest == SILENT:
-        return f"Only the liar speaks ({_agent_words(liar)})", 1
+        return f"Only the liar speaks ({_agent_words(liar)})", 8
     if honest == liar:
-        place = {"random": 2, "greedy": 3, SEARCH: 8}.get(honest, 5)
-        return f"{_agent_words(honest).capitalize()} against itself", place
-    return f"Honest {_agent_words(honest)}, liar {_agent_words(liar)}", 6
+        place = {"random": 1, "greedy": 2, SEARCH: 3}.get(honest, 4)
+        return {"random": "Debaters that pick at random"}.get(honest, f"Debate, {_agent_words(honest)}"), place
+    return f"Debate, honest {_agent_words(honest)}, liar {_agent_words(liar)}", 5
 
 
 def _agent_words(name: str) -> str:
-    return {SEARCH: "tree search", "random": "random pixels", "": "unnamed agent"}.get(name, name)
+    return {SEARCH: "tree search", "": "unnamed agent"}.get(name, name)
 
 
 def _judged(settings: Mapping[str, Any]) -> tuple[str, int]:
     """Words for how a game is judged, and their place."""
     if settings.get("commit") == "none":
-        return "any wrong answer loses", 0
+        return "no precommit", 0
     lies = settings.get("lies")
     return {
-        "worst": ("worst of nine lies", 1),
-        "best": ("the best lie for the image", 2),
-        "random": ("one random lie", 3),
+        "worst": ("precommit, worst of nine", 1),
+        "best": ("two-way, best lie", 2),
+        "random": ("two-way, one random lie" if "shown" in settings else "precommit, one random lie", 3),
     }.get(str(lies), (f"lies: {lies}", 4))
 
 

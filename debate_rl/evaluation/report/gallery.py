@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from debate_rl.data import Digits
 from debate_rl.evaluation.calibration import softmax
-from debate_rl.evaluation.report.rows import DASH, percent
+from debate_rl.evaluation.report.rows import percent
 from debate_rl.evaluation.summary import PER_PANEL
 from debate_rl.games.pixels import CLASSES, PIXELS_PER_IMAGE, SEATS, SIDE
 
@@ -26,7 +26,8 @@ PANELS = (
     ("liar", "liar", "Honest second, and loses"),
 )
 
-MARK = 2.1  # radius of a move's mark, in image pixels
+MARK = 1.9  # radius of a move's mark, in image pixels
+CLEARANCE = 0.75  # from a mark's edge to the middle of a pixel
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,15 @@ def pick_games(records: Iterable[Mapping[str, Any]], images: Digits, per_panel: 
             panel[index] = record
     pixels = max(kept) if kept else 0
     panels = kept.get(pixels, {})
-    return pixels, {(first, winner): [_game(record, images) for record in panels.get((first, winner), {}).values()] for first, winner, _ in PANELS}
+    return pixels, {
+        (first, winner): [_game(record, images) for record in panels.get((first, winner), {}).values()] for first, winner, _ in PANELS
+    }
 
 
 def _fits(record: Mapping[str, Any], images: Digits) -> bool:
     try:
         moves, logits, lie = record["moves"], record["logits"], record["claims"]["liar"]
-        return (
+        return bool(
             record["commit"] == "precommit"
             and record.get("repetition", 0) == 0
             and (record["dataset"], record["split"]) == (images.name, images.split)
@@ -135,30 +138,43 @@ def _game(record: Mapping[str, Any], images: Digits) -> Game:
 
 
 def place_marks(moves: Iterable[int], radius: float = MARK) -> NDArray[np.float64]:
-    """Places `(P, 2)` (column, row) for the marks of some moves: near their pixels, inside the board, apart from each other.
+    """Places `(P, 2)` (column, row) for the marks of some moves: beside their pixels, inside the board, apart from each other.
 
-    A mark starts on its pixel; marks that overlap push each other apart until none does.
+    A mark starts outward of its pixel, as seen from the middle of all pixels; marks then give way to each other and to the pixels, so that
+    the values the judge sees stay visible.
     """
     flat = np.asarray(list(moves), dtype=np.float64)
-    homes = np.stack([flat % SIDE + 0.5, flat // SIDE + 0.5], axis=1)
-    # Pixels of one column or one place need a direction to part in: a tiny turn per mark gives one.
-    turns = 2.4 * np.arange(len(homes))
-    places = homes + 1e-3 * np.stack([np.cos(turns), np.sin(turns)], axis=1)
-    for _ in range(300):
-        moved = False
+    pixels = np.stack([flat % SIDE + 0.5, flat // SIDE + 0.5], axis=1)
+    # Pixels in the middle of all need a direction to part in: a turn per mark gives one.
+    turns = 2.4 * np.arange(len(pixels))
+    outward = pixels - pixels.mean(axis=0) + 0.5 * np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    clear = radius + CLEARANCE
+    places: NDArray[np.float64] = pixels + clear * outward / np.maximum(np.hypot(outward[:, 0], outward[:, 1]), 1e-9)[:, None]
+    places = np.clip(places, radius, SIDE - radius)
+    for _ in range(400):
+        before = places.copy()
         for i in range(len(places)):
+            for pixel in pixels:
+                places[i] += _push(places[i] - pixel, clear)
             for j in range(i):
-                apart = places[i] - places[j]
-                distance = float(np.hypot(*apart))
-                if distance < 2 * radius + 0.3:
-                    push = apart / max(distance, 1e-9) * (2 * radius + 0.31 - distance) / 2
-                    places[i] += push
-                    places[j] -= push
-                    moved = True
+                push = _push(places[i] - places[j], 2 * radius + 0.3) / 2
+                places[i] += push
+                places[j] -= push
+            places[i] -= 0.02 * (places[i] - pixels[i])  # not further off than need be
         places = np.clip(places, radius, SIDE - radius)
-        if not moved:
+        if np.abs(places - before).max() < 1e-3:
             break
     return places
+
+
+def _push(apart: NDArray[np.float64], wanted: float) -> NDArray[np.float64]:
+    """The step that brings two points `apart` to the wanted distance; none where they are that far apart."""
+    distance = float(np.hypot(apart[0], apart[1]))
+    if distance >= wanted:
+        return np.zeros(2)
+    direction: NDArray[np.float64] = apart / distance if distance > 1e-9 else np.array([1.0, 0.0])
+    step: NDArray[np.float64] = direction * (wanted - distance)
+    return step
 
 
 def png_uri(image: NDArray[np.uint8]) -> str:
@@ -222,7 +238,7 @@ def _card(game: Game, number: int) -> str:
     return (
         f'<button type="button" class="game" data-game="{number}" aria-label="{escape(words)}">'
         f'<span class="boards">{board_svg(game, full=True)}{board_svg(game, full=False)}</span>'
-        f'<span class="claims"><span class="honest">True {game.label}</span> {DASH} <span class="liar">Lie {game.lie}</span></span></button>'
+        f'<span class="claims"><span class="honest">True {game.label}</span> · <span class="liar">Lie {game.lie}</span></span></button>'
     )
 
 
@@ -245,5 +261,5 @@ def board_svg(game: Game, *, full: bool) -> str:
             parts.append(
                 f'<rect class="mark {seat}" x="{x - corner:.2f}" y="{y - corner:.2f}" width="{2 * corner:.2f}" height="{2 * corner:.2f}"/>'
             )
-        parts.append(f'<text x="{x:.2f}" y="{y + 1.15:.2f}">{ply + 1}</text>')
+        parts.append(f'<text x="{x:.2f}" y="{y + 1.05:.2f}">{ply + 1}</text>')
     return f'<svg viewBox="0 0 {SIDE} {SIDE}" aria-hidden="true" class="boardview">{"".join(parts)}</svg>'

@@ -147,10 +147,14 @@ def search_family(rows: Iterable[Row], pixels: int) -> list[Row]:
 
 
 def main_search(rows: Iterable[Row], pixels: int) -> list[Row]:
-    """The rows of the main search at its main budget: the one that most was measured with, the larger of equals."""
+    """The rows of the main search at its main budget: the one with most of the table's cells, the larger of equals."""
+    cells: dict[int, set[tuple[Any, ...]]] = {}
     family = search_family(rows, pixels)
-    budgets = [budget for row in family if (budget := rollouts(row)) is not None]
-    main = max(budgets, key=lambda budget: (budgets.count(budget), budget)) if budgets else None
+    for row in family:
+        budget, settings = rollouts(row), protocol(row)
+        if budget is not None:
+            cells.setdefault(budget, set()).add((settings.get("commit"), settings.get("lies"), settings.get("first")))
+    main = max(cells, key=lambda budget: (len(cells[budget]), budget)) if cells else None
     return [row for row in family if rollouts(row) == main]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
@@ -51,23 +53,26 @@ def _some(numbers: Sequence[int]) -> str:
 
 
 def table2_html(table: Sequence[TableRow]) -> str:
-    """Table 2 for the page."""
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in COLUMNS)
-    lines = []
-    for index, row in enumerate(table):
-        opening = index == 0 or table[index - 1].pixels != row.pixels
-        span = sum(other.pixels == row.pixels for other in table)
-        start = f'<th scope="rowgroup" rowspan="{span}" class="group">{row.pixels}</th>' if opening else ""
-        judge = f'<td rowspan="{span}">{_cell_html(row.judge)}</td>' if opening else ""
-        mean = ' class="mean"' if row.first == "mean" else ""
-        cells = "".join(f"<td>{_cell_html(cell)}</td>" for cell in (row.open, row.precommit))
-        tag = "<tbody>" if opening else ""
-        lines.append(f'{tag}<tr{mean}>{start}<th scope="row">{row.first}</th>{judge}{cells}</tr>')
-    body = "".join(lines).replace("<tbody>", "</tbody><tbody>").removeprefix("</tbody>")
-    return (
-        '<table class="table2"><thead><tr><th scope="col">Pixels</th><th scope="col">First player</th>'
-        f"{heads}</tr></thead>{body}</tbody></table>"
-    )
+    """Table 2 for the page. Its roles are spelt out because the phone's layout turns rows into blocks, which would drop them."""
+    heads = "".join(f'<th scope="col" role="columnheader">{escape(name)}</th>' for name in ("Pixels", "First player", *COLUMNS))
+    body = ""
+    for pixels, group in itertools.groupby(table, key=lambda row: row.pixels):
+        members = list(group)
+        body += '<tbody role="rowgroup">'
+        for place, row in enumerate(members):
+            span = f'rowspan="{len(members)}"'
+            mean = ' class="mean"' if row.first == "mean" else ""
+            body += f'<tr role="row"{mean}>'
+            if place == 0:
+                body += f'<th scope="rowgroup" role="rowheader" {span} class="group">{pixels}<span class="unit"> pixels</span></th>'
+            body += f'<th scope="row" role="rowheader">{row.first}<span class="unit">{"" if mean else " first"}</span></th>'
+            for column, cell in enumerate(row.cells()):
+                if column > 0 or place == 0:
+                    label = f'<span class="unit">{escape(COLUMNS[column])}</span>'
+                    body += f'<td role="cell" {span if column == 0 else ""}>{label}{_cell_html(cell)}</td>'
+            body += "</tr>"
+        body += "</tbody>"
+    return f'<table class="table2" role="table"><thead role="rowgroup"><tr role="row">{heads}</tr></thead>{body}</table>'
 
 
 def _cell_html(cell: Cell) -> str:
@@ -110,9 +115,16 @@ def _cell_markdown(cell: Cell) -> str:
 def terminal_table(rows: Iterable[Row]) -> Table:
     """Table 2 for the terminal (rich); print it with `rich.console.Console().print`. Fits 80 columns."""
     table = table2(_main(rows))
-    drawn = Table(title="Table 2, percent [95 % interval], and the paper's", caption=table2_note(table), title_style="bold")
-    drawn.add_column("pixels", justify="right")
-    drawn.add_column("first")
+    drawn = Table(
+        title="Table 2, percent [95 % interval], and the paper's",
+        caption=table2_note(table),
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )
+    drawn.add_column("px", justify="right")
+    drawn.add_column("first", min_width=6)
     for name in ("judge, random", "no precommit", "precommit"):
         drawn.add_column(name, no_wrap=True)
     for index, row in enumerate(table):
@@ -132,7 +144,7 @@ def _cell_terminal(cell: Cell) -> Text:
         text.append(f"\npaper {percent(cell.paper)}", style="dim")
         if cell.ours:
             mark, words = cell.verdict()
-            text.append(f" {mark} {words}", style="green" if mark == "✓" else "yellow")
+            text.append(f" {mark} {words.removeprefix('ours ')}", style="green" if mark == "✓" else "yellow")
     return text
 
 
@@ -172,16 +184,17 @@ def _figure_html(figure: Estimate | None) -> str:
 
 def controls_html(controls: Sequence[Control]) -> str:
     """The controls as a table, a column per number of pixels."""
-    columns = sorted({pixels for control in controls for pixels in control.figures})
+    columns = sorted({pixels for control in controls for pixels in control.figures}, reverse=True)
     heads = "".join(f'<th scope="col">{pixels} pixels, %</th>' for pixels in columns)
-    lines = "".join(
-        f'<tr><th scope="row">{escape(control.pair)}</th><td class="words">{escape(control.judged)}</td>'
-        + "".join(f"<td>{_figure_html(control.figures.get(pixels))}</td>" for pixels in columns)
-        + "</tr>"
-        for control in controls
-    )
+    body = ""
+    for pair, group in itertools.groupby(controls, key=lambda control: control.pair):
+        body += f'<tbody><tr class="pair"><th scope="rowgroup" colspan="{len(columns) + 1}">{escape(pair)}</th></tr>'
+        for control in group:
+            cells = "".join(f"<td>{_figure_html(control.figures.get(pixels))}</td>" for pixels in columns)
+            body += f'<tr><th scope="row" class="words">{escape(control.judged)}</th>{cells}</tr>'
+        body += "</tbody>"
     return (
-        f'<table><thead><tr><th scope="col">Who speaks</th><th scope="col">Judged by</th>{heads}</tr></thead><tbody>{lines}</tbody></table>'
+        f'<table class="controls-table"><thead><tr><th scope="col">Who speaks, and how it is judged</th>{heads}</tr></thead>{body}</table>'
     )
 
 
