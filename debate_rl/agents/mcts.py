@@ -21,6 +21,11 @@ class MctsAgent:
         """Build the agent for one judge."""
         self._search = Puct(weights, settings)
 
+    @property
+    def puct(self) -> PuctSettings:
+        """The search's settings."""
+        return self._search.settings
+
     def settings(self) -> dict[str, Any]:
         """Name and search settings."""
         return {"name": self.name, **self._search.settings.describe()}

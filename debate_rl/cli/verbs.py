@@ -85,22 +85,19 @@ VERBS: Final[dict[str, Verb]] = {
             ),
         ),
         Verb(
-            "reproduce",
-            "the paper's whole experiment, its report, and our table beside the paper's",
+            "report",
+            "draw a run's page and pictures again",
             (
-                ("", "every part on few images: minutes on two cores"),
-                ("experiment=full", "all 10,000 test images; killed, the same command goes on"),
-                ("count=1000 budget_count=0 sweep_count=0", "the table alone, on 1,000 images"),
-                ("dataset=fashion_mnist", "the same game with pictures of clothes"),
+                ("", "of the run that finished last"),
+                ("run=outputs/reproduce/reproduce-0123456789ab", "of another run"),
             ),
         ),
         Verb(
-            "evaluate",
-            "debates between any two agents, and who wins them",
+            "bench",
+            "how fast the search is, and what bounds it",
             (
-                ("agent@honest=mcts agent@liar=greedy count=200", "tree search against a greedy liar"),
-                ("agent@honest=random agent@liar=random pixels=[6]", "random debaters, 6 pixels only"),
-                ("-m honest.rollouts=100,1000,10000 pixels=[6] commit=[precommit]", "a sweep over the honest side's search"),
+                ("", "leaves and rollouts per second, beside a plain matrix product"),
+                ("agent.rollouts=1000 judge=mlp-4 pixels=4", "other searches and judges"),
             ),
         ),
     )

@@ -112,7 +112,12 @@ def plan(settings: Reproduction, digits: Digits, judges: Mapping[int, Judge]) ->
             jobs.append(Job(study, image_range(digits, settings.start, count, pixels), judge))
 
     for pixels, judge in judges.items():
-        controls = (("random", random, random), ("greedy", greedy, greedy), ("honest-alone", greedy, SILENT), ("liar-alone", SILENT, greedy))
+        controls = (
+            ("random", random, random),
+            ("greedy", greedy, greedy),
+            ("honest-alone", greedy, SILENT),
+            ("liar-alone", SILENT, greedy),
+        )
         for name, honest, liar in controls:
             # A lone advocate has no order; random play needs no averaging, its repetitions are games of their own.
             orders = {"first": settings.first[:1]} if SILENT in (honest, liar) else {}

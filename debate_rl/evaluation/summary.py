@@ -25,7 +25,9 @@ class Summary:
     # After debate: the judge's answer among ten (no precommitment), and between the two claims (precommitted).
     answer: Reliability = field(default_factory=Reliability)
     claims: Reliability = field(default_factory=Reliability)
-    gallery: dict[tuple[str, str], list[Record]] = field(default_factory=lambda: {(first, winner): [] for first in SEATS for winner in SEATS})
+    gallery: dict[tuple[str, str], list[Record]] = field(
+        default_factory=lambda: {(first, winner): [] for first in SEATS for winner in SEATS}
+    )
 
     def add(self, records: Sequence[Record]) -> None:
         """Take in all records of one image."""

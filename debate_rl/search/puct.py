@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from debate_rl.errors import UserError
 from debate_rl.games.pixels import PIXELS_PER_IMAGE, GameBatch
 from debate_rl.judges.kernels import JudgeWeights, image_columns, leaf_weights
-from debate_rl.search import tree
+from debate_rl.search import rollout
+from debate_rl.search.arena import Arena, entries_needed, new_arena, rebase_tree
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Puct:
         self.weights = weights
         self.settings = settings or PuctSettings()
         self._leaf = leaf_weights(weights)
-        self._arena: tree.Arena | None = None
+        self._arena: Arena | None = None
         self._previous: GameBatch | None = None
 
     def search(self, games: GameBatch, seeds: NDArray[np.uint64]) -> SearchResult:
@@ -103,7 +104,7 @@ class Puct:
         last = (games.counts == games.pixels - 1) & settings.exact_last_ply
         if last.all():
             leads = np.empty(games.size, np.float32)
-            tree.solve_last_ply(positions, self._leaf, result.moves, leads)
+            rollout.solve_last_ply(positions, self._leaf, result.moves, leads)
             values = np.where(leads > 0, 1.0, -1.0) if settings.value == "win" else np.tanh(0.5 * leads)
             result.values[:] = np.where(games.movers() == 0, values, -values)
             return result
@@ -113,46 +114,46 @@ class Puct:
                 result.moves[part], result.visits[part], result.values[part] = found.moves, found.visits, found.values
             return result
         arena = self._trees(games, positions)
-        options = tree.Options(
+        options = rollout.Options(
             settings.rollouts,
             np.float32(settings.c_puct),
-            tree.PLAYOUT if settings.leaf == "playout" else tree.PARTIAL,
-            tree.WIN if settings.value == "win" else tree.MARGIN,
+            rollout.PLAYOUT if settings.leaf == "playout" else rollout.PARTIAL,
+            rollout.WIN if settings.value == "win" else rollout.MARGIN,
             settings.exact_last_ply,
             settings.reuse_tree,
         )
-        tree.search_games(
+        rollout.search_games(
             arena, positions, options, self._leaf, np.asarray(seeds, np.uint64), result.visits, result.values, result.moves
         )
         return result
 
     def bytes_per_tree(self) -> int:
         """Memory of one tree, fixed by the number of rollouts."""
-        arena = tree.new_arena(1, tree.entries_needed(self.settings.rollouts))
+        arena = new_arena(1, entries_needed(self.settings.rollouts))
         return sum(int(array.nbytes) for array in arena)
 
-    def _trees(self, games: GameBatch, positions: tree.Positions) -> tree.Arena:
+    def _trees(self, games: GameBatch, positions: rollout.Positions) -> Arena:
         """The arena to search in; with tree reuse, each game's tree moved on to its present position or emptied."""
         reuse = self.settings.reuse_tree
-        slots = games.size if reuse else tree.GROUP * int(numba.config.NUMBA_NUM_THREADS)
+        slots = games.size if reuse else rollout.GROUP * int(numba.config.NUMBA_NUM_THREADS)
         # A tree that is carried on grows by `rollouts` each time its seat moves.
         searches = (games.pixels + 1) // 2 if reuse else 1
-        capacity = tree.entries_needed(self.settings.rollouts * searches)
+        capacity = entries_needed(self.settings.rollouts * searches)
         arena = self._arena
         if arena is None or arena.mean.shape[0] < slots or arena.mean.shape[1] < capacity:
-            arena = self._arena = tree.new_arena(slots, capacity)
+            arena = self._arena = new_arena(slots, capacity)
             self._previous = None
         if reuse:
             self._carry_on(arena, games, positions)
             self._previous = games.select(np.arange(games.size))
         return arena
 
-    def _carry_on(self, arena: tree.Arena, games: GameBatch, positions: tree.Positions) -> None:
+    def _carry_on(self, arena: Arena, games: GameBatch, positions: rollout.Positions) -> None:
         before = self._previous
         if before is None or before.size != games.size or before.images is not games.images or before.pixels != games.pixels:
             arena.used[:] = 0
             return
-        spare = tree.new_arena(1, arena.mean.shape[1])
+        spare = new_arena(1, arena.mean.shape[1])
         stack = np.empty(arena.mean.shape[1], np.int64)
         for game in range(games.size):
             count = int(before.counts[game])
@@ -165,12 +166,12 @@ class Puct:
                 and np.array_equal(before.moves[game, :count], games.moves[game, :count])
             )
             if same and arena.used[game] > 0:
-                tree.rebase_tree(arena, game, positions.revealed[game, count : games.counts[game]].astype(np.int64), spare, stack)
+                rebase_tree(arena, game, positions.revealed[game, count : games.counts[game]].astype(np.int64), spare, stack)
             else:
                 arena.used[game] = 0
 
 
-def make_positions(weights: JudgeWeights, games: GameBatch) -> tree.Positions:
+def make_positions(weights: JudgeWeights, games: GameBatch) -> rollout.Positions:
     """Lay debates out for the kernel: legal pixels listed, their first-layer columns computed once per image."""
     used, image_of = np.unique(games.image_of, return_inverse=True)
     legal = games.legal[used]  # (J, 784) for the J images in use
@@ -185,6 +186,6 @@ def make_positions(weights: JudgeWeights, games: GameBatch) -> tree.Positions:
         columns[row, : len(listed)] = image_columns(weights, games.images[image], listed)
         index_of[row, listed] = np.arange(len(listed), dtype=np.int16)
     revealed = np.where(games.moves >= 0, index_of[image_of[:, None], np.maximum(games.moves, 0)], -1).astype(np.int16)
-    return tree.Positions(
+    return rollout.Positions(
         columns, pixels, n_pixels, image_of.astype(np.int32), games.labels, games.lies, games.first, revealed, games.counts
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from debate_rl.errors import UserError
 from debate_rl.games.pixels import HONEST, LIAR, NO_LIE, GameBatch, legal_moves, margins, new_games, step
 from debate_rl.judges.kernels import JudgeWeights, reply_logits
-from debate_rl.search import tree
+from debate_rl.search.arena import TERMINAL, entries_needed, new_arena, rebase_tree
 from debate_rl.search.puct import Puct, PuctSettings, make_positions
 from tests.search.twin import Twin, minimax
 
@@ -22,9 +22,7 @@ def random_weights(seed: int, width: int = 16, second: int = 8) -> JudgeWeights:
     def draw(*shape: int) -> np.ndarray:
         return (rng.normal(size=shape) * 0.5).astype(np.float32)
 
-    return JudgeWeights(
-        draw(784, width), draw(784, width), draw(width), draw(width, second), draw(second), draw(second, 10), draw(10)
-    )
+    return JudgeWeights(draw(784, width), draw(784, width), draw(width), draw(width, second), draw(second), draw(second, 10), draw(10))
 
 
 def thin_games(seed: int, size: int, nonzero: int, pixels: int, *, images: int = 2) -> GameBatch:
@@ -144,7 +142,9 @@ def test_the_last_ply_is_solved_exactly(seed, nonzero, pixels):
         image = games.images[games.image_of[game]]
         replies = np.flatnonzero(legal_moves(games)[game])
         leads = margins(
-            reply_logits(weights, image, games.moves[game, : pixels - 1], replies), np.full(len(replies), games.labels[game]), games.lies[game]
+            reply_logits(weights, image, games.moves[game, : pixels - 1], replies),
+            np.full(len(replies), games.labels[game]),
+            games.lies[game],
         )
         best = leads.max() if games.movers()[game] == HONEST else leads.min()
         chosen = leads[list(replies).index(found.moves[game])]
@@ -164,7 +164,9 @@ def test_a_winning_last_move_is_found_by_plain_rollouts():
     assert 5 < wins.sum() < 40
     step(games, found.moves)
     leads = margins(
-        np.concatenate([reply_logits(weights, games.images[games.image_of[g]], games.moves[g, :1], games.moves[g, 1:]) for g in range(games.size)]),
+        np.concatenate(
+            [reply_logits(weights, games.images[games.image_of[g]], games.moves[g, :1], games.moves[g, 1:]) for g in range(games.size)]
+        ),
         games.labels,
         games.lies,
     )
@@ -205,16 +207,16 @@ def test_a_rebased_tree_holds_exactly_the_subtree():
     def walk(node: int) -> dict:
         start, n = int(arena.children[0, node]), int(arena.n_children[0, node])
         below = sorted((int(arena.action[0, e]), str(walk(e))) for e in range(max(start, 0), max(start, 0) + n))
-        return {"visits": int(arena.visits[0, node]), "mean": float(arena.mean[0, node]), "end": start == tree.TERMINAL, "below": below}
+        return {"visits": int(arena.visits[0, node]), "mean": float(arena.mean[0, node]), "end": start == TERMINAL, "below": below}
 
     root = int(arena.children[0, 0])
     child = max(range(root, root + int(arena.n_children[0, 0])), key=lambda e: int(arena.visits[0, e]))
     before = walk(child)
     action = int(arena.action[0, child])
-    spare = tree.new_arena(1, arena.mean.shape[1])
-    tree.rebase_tree(arena, 0, np.array([action]), spare, np.empty(arena.mean.shape[1], np.int64))
+    spare = new_arena(1, arena.mean.shape[1])
+    rebase_tree(arena, 0, np.array([action]), spare, np.empty(arena.mean.shape[1], np.int64))
     assert walk(0) == before
-    tree.rebase_tree(arena, 0, np.array([action]), spare, np.empty(arena.mean.shape[1], np.int64))
+    rebase_tree(arena, 0, np.array([action]), spare, np.empty(arena.mean.shape[1], np.int64))
     assert arena.used[0] == 0  # that pixel cannot follow itself
 
 
@@ -227,11 +229,11 @@ def test_every_tree_fits_its_arena_and_counts_its_visits(seed, rollouts, nonzero
     arena = search._arena
     assert arena is not None
     slot = int(np.flatnonzero(arena.used)[0])
-    assert arena.used[slot] <= tree.entries_needed(rollouts)
+    assert arena.used[slot] <= entries_needed(rollouts)
 
     def check(node: int, depth: int) -> int:
         start, n = int(arena.children[slot, node]), int(arena.n_children[slot, node])
-        if start == tree.TERMINAL:
+        if start == TERMINAL:
             assert depth == 4
             return 1
         block = range(start, start + n) if n else range(0)

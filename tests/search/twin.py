@@ -144,4 +144,3 @@ def minimax(twin: Twin, taken: list[int] | None = None) -> bool:
     honest = twin.honest_to_move(len(taken))
     results = (minimax(twin, [*taken, i]) for i in range(len(twin.pixels)) if i not in taken)
     return any(results) if honest else all(results)
-

@@ -1,13 +1,8 @@
-"""Compiled PUCT for the sparse-pixel debate: many trees in lock-step, one judge call for all their leaves.
+"""Compiled PUCT for the sparse-pixel debate: many trees in lock-step, one judge pass for all their leaves.
 
-Layout. A tree is a handful of parallel arrays (`Arena`). An *entry* is an edge and the node below it; the visited children of a node
-are one contiguous block of entries, so selection reads two short arrays in order. Children that were never visited share one score,
-`0 + c_puct * P * sqrt(N)`, and are not stored: memory grows with the rollouts, never with the 784 pixels. A block that is full is
-copied to one of twice its size and its old place goes to a free list.
-
-Lock-step. `_search_group` advances the trees of a few games together. Each descends until it reaches a leaf that the judge has to see; the
-leaves' hidden layers then go through `second_layer` in one pass. Trees never share anything, so a game's moves do not depend on the
-group, on the batch or on the number of threads.
+`_search_group` advances the trees of a few games together. Each descends until it reaches a leaf that the judge has to see; the leaves'
+hidden layers then go through `second_layer` in one pass. Trees never share anything, so a game's moves do not depend on the group, on
+the batch or on the number of threads.
 
 Values are kept from the point of view of the seat that chose the edge, in [-1, 1].
 """
@@ -20,29 +15,14 @@ import numpy as np
 from numba import get_thread_id, njit, prange
 from numpy.typing import NDArray
 
-from debate_rl.games.pixels import HONEST, NO_LIE, NO_MOVE
+from debate_rl.games.pixels import HONEST, NO_LIE
 from debate_rl.judges.kernels import class_logit, second_layer
+from debate_rl.search.arena import TERMINAL, add_child, inlined, inlined_fastmath, jit, reset_tree
 
 GROUP = 8  # trees advanced together: enough leaves to fill a judge pass, few enough to stay near the core
-UNEXPANDED = -1  # `children` of an entry without children
-TERMINAL = -2  # `children` of an entry whose value is exact and never evaluated again
-SIZE_CLASSES = 12  # blocks hold 2, 4, …, 2**11 entries
 
 PLAYOUT, PARTIAL = 0, 1
 WIN, MARGIN = 0, 1
-
-
-class Arena(NamedTuple):
-    """Memory of `S` trees of at most `C` entries each. Entry 0 is the root."""
-
-    mean: NDArray[np.float32]  # (S, C) mean value for the seat that chose the edge
-    explore: NDArray[np.float32]  # (S, C) 1 / (1 + visits)
-    visits: NDArray[np.int32]  # (S, C)
-    action: NDArray[np.int16]  # (S, C) index into the image's list of legal pixels
-    children: NDArray[np.int32]  # (S, C) first entry of the children's block, UNEXPANDED or TERMINAL
-    n_children: NDArray[np.int16]  # (S, C)
-    used: NDArray[np.int32]  # (S,) entries handed out so far
-    free: NDArray[np.int32]  # (S, SIZE_CLASSES) heads of the free lists, -1 where empty
 
 
 class Positions(NamedTuple):
@@ -70,34 +50,7 @@ class Options(NamedTuple):
     reuse: bool  # slots hold a tree to go on from where `used > 0`
 
 
-def new_arena(slots: int, capacity: int) -> Arena:
-    """Memory for `slots` trees of `capacity` entries."""
-    shape = (slots, capacity)
-    return Arena(
-        np.empty(shape, np.float32),
-        np.empty(shape, np.float32),
-        np.empty(shape, np.int32),
-        np.empty(shape, np.int16),
-        np.empty(shape, np.int32),
-        np.empty(shape, np.int16),
-        np.zeros(slots, np.int32),
-        np.full((slots, SIZE_CLASSES), -1, np.int32),
-    )
-
-
-def entries_needed(rollouts: int) -> int:
-    """Entries that are enough for any tree of so many rollouts: each adds one child, and blocks are at most half empty (and their
-    outgrown forms, which the free lists give back, at most as large again)."""
-    return 4 * rollouts + 64
-
-
-# Passing eight arrays to a function costs more than most of these bodies, so what runs in every rollout is inlined.
-_jit = njit(cache=True, nogil=True, error_model="numpy")
-_inline = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath=True, forceinline=True)
-
-
-@_inline
+@inlined
 def _random_below(states, slot, bound):  # type: ignore[no-untyped-def]
     """A uniform integer in [0, bound) from the slot's splitmix64 stream (Steele, Lea, Flood 2014)."""
     state = states[slot] + np.uint64(0x9E3779B97F4A7C15)
@@ -108,66 +61,7 @@ def _random_below(states, slot, bound):  # type: ignore[no-untyped-def]
     return np.int64(((state >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
-@_jit
-def _reset_tree(arena, slot):  # type: ignore[no-untyped-def]
-    arena.mean[slot, 0] = 0.0
-    arena.explore[slot, 0] = 0.5
-    arena.visits[slot, 0] = 1  # as every entry: one visit more than its children have together
-    arena.action[slot, 0] = -1
-    arena.children[slot, 0] = UNEXPANDED
-    arena.n_children[slot, 0] = 0
-    arena.used[slot] = 1
-    arena.free[slot] = -1
-
-
-@_inline
-def _take_block(arena, slot, size_class):  # type: ignore[no-untyped-def]
-    """A block of `2 << size_class` entries."""
-    start = arena.free[slot, size_class]
-    if start >= 0:
-        arena.free[slot, size_class] = arena.children[slot, start]
-        return start
-    start = arena.used[slot]
-    arena.used[slot] = start + (2 << size_class)
-    return start
-
-
-@_inline
-def _add_child(arena, slot, node, action):  # type: ignore[no-untyped-def]
-    """Append a child to a node, moving its block to a larger place when it is full. Returns the child's entry."""
-    count = np.int64(arena.n_children[slot, node])
-    start = np.int64(arena.children[slot, node])
-    if count == 0:
-        start = np.int64(_take_block(arena, slot, 0))
-        arena.children[slot, node] = start
-    elif count >= 2 and count & (count - 1) == 0:  # a power of two: the block is full
-        size_class = 0
-        while (2 << size_class) < count:
-            size_class += 1
-        new = np.int64(_take_block(arena, slot, size_class + 1))
-        for i in range(count):
-            arena.mean[slot, new + i] = arena.mean[slot, start + i]
-            arena.explore[slot, new + i] = arena.explore[slot, start + i]
-            arena.visits[slot, new + i] = arena.visits[slot, start + i]
-            arena.action[slot, new + i] = arena.action[slot, start + i]
-            arena.children[slot, new + i] = arena.children[slot, start + i]
-            arena.n_children[slot, new + i] = arena.n_children[slot, start + i]
-        arena.children[slot, start] = arena.free[slot, size_class]
-        arena.free[slot, size_class] = start
-        start = new
-        arena.children[slot, node] = start
-    entry = start + count
-    arena.mean[slot, entry] = 0.0
-    arena.explore[slot, entry] = 1.0
-    arena.visits[slot, entry] = 0
-    arena.action[slot, entry] = action
-    arena.children[slot, entry] = UNEXPANDED
-    arena.n_children[slot, entry] = 0
-    arena.n_children[slot, node] = count + 1
-    return entry
-
-
-@_fast
+@inlined_fastmath
 def _best_score(mean, explore, weight, scores):  # type: ignore[no-untyped-def]
     """Scores `Q + weight / (1 + N)` of a block into `scores`, and their maximum."""
     best = np.float32(-4.0)  # below any score: Q is at least -1
@@ -178,7 +72,7 @@ def _best_score(mean, explore, weight, scores):  # type: ignore[no-untyped-def]
     return best
 
 
-@_inline
+@inlined
 def _select(arena, slot, node, unvisited, prior, c_puct, scores, states):  # type: ignore[no-untyped-def]
     """The child to descend into, or -1 for one never visited. Ties are broken uniformly at random."""
     count = np.int64(arena.n_children[slot, node])
@@ -209,7 +103,7 @@ def _select(arena, slot, node, unvisited, prior, c_puct, scores, states):  # typ
     return np.int64(-1)  # not reached
 
 
-@_inline
+@inlined
 def _among(values, count, value):  # type: ignore[no-untyped-def]
     found = False
     for i in range(count):
@@ -217,7 +111,7 @@ def _among(values, count, value):  # type: ignore[no-untyped-def]
     return found
 
 
-@_inline
+@inlined
 def _draw_pixel(total, taken, n_taken, siblings, states, slot):  # type: ignore[no-untyped-def]
     """A uniformly random legal pixel outside `taken[:n_taken]` and `siblings`. There must be one."""
     while True:
@@ -226,7 +120,7 @@ def _draw_pixel(total, taken, n_taken, siblings, states, slot):  # type: ignore[
             return pixel
 
 
-@_fast
+@inlined_fastmath
 def _relu_sum(base, columns, taken, start, stop, out):  # type: ignore[no-untyped-def]
     """`relu(base + the columns of taken[start:stop])` into `out`. Three columns a pass: fewer trips through memory."""
     width = base.shape[0]
@@ -249,7 +143,7 @@ def _relu_sum(base, columns, taken, start, stop, out):  # type: ignore[no-untype
         out[k] = max(np.float32(0.0), out[k])
 
 
-@_inline
+@inlined
 def _lead(second, leaf, label, lie):  # type: ignore[no-untyped-def]
     """The honest seat's lead in logits from one row of the second hidden layer."""
     own = class_logit(second, leaf, label)
@@ -262,7 +156,7 @@ def _lead(second, leaf, label, lie):  # type: ignore[no-untyped-def]
     return own - rival
 
 
-@_inline
+@inlined
 def _value(lead, mode):  # type: ignore[no-untyped-def]
     """A lead as a value for the honest seat. A tie is the liar's."""
     if mode == WIN:
@@ -270,7 +164,7 @@ def _value(lead, mode):  # type: ignore[no-untyped-def]
     return np.float32(np.tanh(0.5 * lead))
 
 
-@_jit
+@jit
 def _best_reply(base, columns, total, taken, n_taken, leaf, label, lie, honest, hidden, second):  # type: ignore[no-untyped-def]
     """The best last pixel for the seat to move, and the honest seat's lead after it: every reply is judged."""
     best_pixel = np.int64(-1)
@@ -290,13 +184,13 @@ def _best_reply(base, columns, total, taken, n_taken, leaf, label, lie, honest, 
         second_layer(hidden, leaf, second, rows)
         for row in range(rows):
             lead = _lead(second[row], leaf, label, lie)
-            if best_pixel < 0 or (lead > best_lead) == honest and lead != best_lead:
+            if best_pixel < 0 or (lead != best_lead and (lead > best_lead) == honest):
                 best_lead = lead
                 best_pixel = rows_of[row]
     return best_pixel, best_lead
 
 
-@_inline
+@inlined
 def _back_up(arena, slot, path, depth, value, mover):  # type: ignore[no-untyped-def]
     """Add one visit of `value` (for the honest seat) along `path[1:depth + 1]`. `mover` is the root's seat to move."""
     arena.visits[slot, path[0]] += 1
@@ -309,7 +203,7 @@ def _back_up(arena, slot, path, depth, value, mover):  # type: ignore[no-untyped
         arena.explore[slot, entry] = np.float32(1.0) / np.float32(visits + 1)
 
 
-@_inline
+@inlined
 def _descend(arena, slot, positions, game, options, base, taken, path, leaf, scores, states, hidden, scratch, scratch_second):  # type: ignore[no-untyped-def]
     """One rollout's way down. Returns its depth, and whether the leaf's hidden row was written and waits for the judge.
 
@@ -327,7 +221,9 @@ def _descend(arena, slot, positions, game, options, base, taken, path, leaf, sco
     path[0] = 0
     while True:
         taken_now = count + depth
-        child = _select(arena, slot, node, total - taken_now - np.int64(arena.n_children[slot, node]), prior, options.c_puct, scores, states)
+        child = _select(
+            arena, slot, node, total - taken_now - np.int64(arena.n_children[slot, node]), prior, options.c_puct, scores, states
+        )
         if child >= 0:
             taken[taken_now] = arena.action[slot, child]
             depth += 1
@@ -342,7 +238,7 @@ def _descend(arena, slot, positions, game, options, base, taken, path, leaf, sco
         start = max(np.int64(0), np.int64(arena.children[slot, node]))
         siblings = arena.action[slot, start : start + np.int64(arena.n_children[slot, node])]
         pixel = _draw_pixel(total, taken, taken_now, siblings, states, slot)
-        child = _add_child(arena, slot, node, pixel)
+        child = add_child(arena, slot, node, pixel)
         taken[taken_now] = pixel
         depth += 1
         path[depth] = child
@@ -373,7 +269,7 @@ def _descend(arena, slot, positions, game, options, base, taken, path, leaf, sco
         return depth, True
 
 
-@_jit
+@jit
 def _search_group(arena, slots, games, positions, options, leaf, states):  # type: ignore[no-untyped-def]
     """Run all rollouts of a few games' roots in lock-step. `slots[i]` is the tree of `games[i]`."""
     group = len(games)
@@ -395,7 +291,7 @@ def _search_group(arena, slots, games, positions, options, leaf, states):  # typ
     for i in range(group):
         game = games[i]
         if not (options.reuse and arena.used[slots[i]] > 0):
-            _reset_tree(arena, slots[i])
+            reset_tree(arena, slots[i])
         base[i] = leaf.b1
         columns = positions.columns[positions.image_of[game]]
         for ply in range(positions.counts[game]):
@@ -425,7 +321,7 @@ def _search_group(arena, slots, games, positions, options, leaf, states):  # typ
             _back_up(arena, slots[i], path[i], depths[i], value, mover)
 
 
-@_jit
+@jit
 def _read_root(arena, slot, game, positions, states, visits, values, moves):  # type: ignore[no-untyped-def]
     """The most visited move (ties at random), all root visits and the root's value for the seat to move."""
     image = positions.image_of[game]
@@ -441,7 +337,7 @@ def _read_root(arena, slot, game, positions, states, visits, values, moves):  # 
         weighted += count * arena.mean[slot, entry]
         if count > most:
             most = count
-            ties = 0
+            ties = np.int64(0)
         ties += np.int64(count == most)
     pick = _random_below(states, slot, ties)
     for entry in range(start, start + np.int64(arena.n_children[slot, 0])):
@@ -475,66 +371,7 @@ def search_games(arena, positions, options, leaf, seeds, visits, values, moves):
             _read_root(arena, slots[i], games[i], positions, states, visits, values, moves)
 
 
-@_jit
-def _move_child(arena, slot, spare, old, new):  # type: ignore[no-untyped-def]
-    spare.mean[0, new] = arena.mean[slot, old]
-    spare.explore[0, new] = arena.explore[slot, old]
-    spare.visits[0, new] = arena.visits[slot, old]
-    spare.action[0, new] = arena.action[slot, old]
-    spare.children[0, new] = arena.children[slot, old]
-    spare.n_children[0, new] = arena.n_children[slot, old]
-
-
-@_jit
-def rebase_tree(arena, slot, actions, spare, stack):  # type: ignore[no-untyped-def]
-    """Make the node reached from the root by `actions` (indices of legal pixels) the new root, and drop all else.
-
-    `spare` is an arena of one slot of the same capacity, `stack (C,)` int64 working memory. A path that leaves the tree, or ends in a
-    finished game, empties it (`used = 0`).
-    """
-    node = np.int64(0)
-    for action in actions:
-        start = np.int64(arena.children[slot, node])
-        found = np.int64(-1)
-        for entry in range(start, start + np.int64(arena.n_children[slot, node])):
-            if arena.action[slot, entry] == action:
-                found = entry
-        if found < 0 or arena.children[slot, found] == TERMINAL:
-            arena.used[slot] = 0
-            return
-        node = found
-    _reset_tree(spare, 0)
-    _move_child(arena, slot, spare, node, 0)
-    stack[0] = 0
-    height = 1
-    while height > 0:
-        height -= 1
-        parent = stack[height]
-        count = np.int64(spare.n_children[0, parent])
-        if count == 0:
-            continue
-        size_class = 0
-        while (2 << size_class) < count:
-            size_class += 1
-        old = np.int64(spare.children[0, parent])
-        new = np.int64(_take_block(spare, 0, size_class))
-        spare.children[0, parent] = new
-        for i in range(count):
-            _move_child(arena, slot, spare, old + i, new + i)
-            stack[height] = new + i
-            height += 1
-    used = spare.used[0]
-    arena.mean[slot, :used] = spare.mean[0, :used]
-    arena.explore[slot, :used] = spare.explore[0, :used]
-    arena.visits[slot, :used] = spare.visits[0, :used]
-    arena.action[slot, :used] = spare.action[0, :used]
-    arena.children[slot, :used] = spare.children[0, :used]
-    arena.n_children[slot, :used] = spare.n_children[0, :used]
-    arena.used[slot] = used
-    arena.free[slot] = -1
-
-
-@_jit
+@jit
 def solve_last_ply(positions, leaf, moves, leads):  # type: ignore[no-untyped-def]
     """The best last pixel of each game with one pixel to go, judged exactly: fills `moves (B,)` and the honest seat's `leads (B,)`."""
     width = positions.columns.shape[2]
@@ -552,11 +389,8 @@ def solve_last_ply(positions, leaf, moves, leads):  # type: ignore[no-untyped-de
             base += columns[taken[ply]]
         honest = (np.int64(positions.first[game]) + length - 1) % 2 == HONEST
         pixel, lead = _best_reply(
-            base, columns, np.int64(positions.n_pixels[image]), taken, length - 1, leaf, positions.labels[game], positions.lies[game], honest,
-            scratch, second,
+            base, columns, np.int64(positions.n_pixels[image]), taken, length - 1, leaf, positions.labels[game], positions.lies[game],
+            honest, scratch, second,
         )  # fmt: skip
         moves[game] = positions.pixels[image, pixel]
         leads[game] = lead
-
-
-assert NO_MOVE == -1  # revealed pixels that are none are -1 in both layouts
