@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from debate_rl.evaluation.calibration import Reliability, softmax
+from debate_rl.evaluation.statistics import NORMAL, WILSON, mean_interval, wilson
+
+
+def test_wilson_matches_published_values():
+    # Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20 and 1 of 29.
+    for successes, n, low, high in ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)):
+        assert wilson(successes, n) == pytest.approx((low, high), abs=5e-5)
+
+
+@given(st.integers(1, 500), st.data())
+def test_wilson_holds_the_share_and_is_symmetric(n, data):
+    successes = data.draw(st.integers(0, n))
+    low, high = wilson(successes, n)
+    assert 0.0 <= low <= successes / n <= high <= 1.0
+    mirrored = wilson(n - successes, n)
+    assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-12)
+
+
+def test_intervals_cover_at_their_rate():
+    rng = np.random.default_rng(0)
+    for draw, truth in ((lambda: (rng.random(80) < 0.8).astype(float), 0.8), (lambda: (rng.random((80, 2)) < 0.8).mean(axis=1), 0.8)):
+        covered = 0
+        for _ in range(2000):
+            _, low, high, _ = mean_interval(draw())
+            covered += low <= truth <= high
+        assert 0.93 <= covered / 2000 <= 0.97
+
+
+def test_the_method_is_named_and_clustered():
+    assert mean_interval([0.0, 1.0, 1.0])[3] == WILSON
+    value, low, high, method = mean_interval([0.5, 1.0, 0.0, 1.0])
+    assert method == NORMAL
+    half = 1.959963984540054 * np.std([0.5, 1.0, 0.0, 1.0], ddof=1) / 2
+    assert (value, low, high) == pytest.approx((0.625, 0.625 - half, min(1.0, 0.625 + half)))
+    assert math.isnan(mean_interval([])[0])
+
+
+def test_two_orders_of_one_image_are_one_observation():
+    """Perfectly correlated orders must not shrink the interval."""
+    one = (np.random.default_rng(1).random(300) < 0.7).astype(float)
+    _, low, high, _ = mean_interval(one)
+    _, low_mean, high_mean, _ = mean_interval((one + one) / 2)
+    assert high_mean - low_mean == pytest.approx(high - low, rel=0.02)
+
+
+def test_reliability_by_hand():
+    table = Reliability(bins=2)
+    table.add(np.array([0.2, 0.4, 0.9]), np.array([False, True, True]))
+    table.add(np.array([1.0]), np.array([False]))
+    found = table.table()
+    assert [row["count"] for row in found["bins"]] == [2, 2]
+    assert found["bins"][0]["confidence"] == pytest.approx(0.3)
+    assert found["bins"][1]["accuracy"] == pytest.approx(0.5)
+    assert found["ece"] == pytest.approx((abs(0.6 - 1) + abs(1.9 - 1)) / 4)
+    assert Reliability().table()["ece"] is None
+
+
+def test_softmax_is_stable():
+    rows = softmax(np.array([[1000.0, 1000.0], [-1000.0, 0.0]]))
+    assert rows == pytest.approx(np.array([[0.5, 0.5], [0.0, 1.0]]))
