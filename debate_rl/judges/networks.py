@@ -22,7 +22,8 @@ from debate_rl.judges.kernels import JudgeWeights
 from debate_rl.judges.sparse import add_columns, scatter_columns
 
 PLANES: Final = 2  # mask and value
-DROPOUT: Final = 0.4  # the paper net's, on its dense layer
+DENSE_UNITS: Final = 1024  # of the paper net's dense layer
+DROPOUT: Final = 0.4  # on them, in training
 
 
 class _ColumnSum(torch.autograd.Function):
@@ -100,8 +101,8 @@ class PaperConvNet(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv2d(PLANES, 32, 5, padding=2)
         self.conv2 = nn.Conv2d(32, 64, 5, padding=2)
-        self.dense = nn.Linear(64 * 7 * 7, 1024)
-        self.out = nn.Linear(1024, CLASSES)
+        self.dense = nn.Linear(64 * 7 * 7, DENSE_UNITS)
+        self.out = nn.Linear(DENSE_UNITS, CLASSES)
         with torch.no_grad():
             for layer in (self.conv1, self.conv2, self.dense, self.out):
                 area = layer.weight[0, 0].numel()  # of the kernel; 1 for a dense layer
@@ -115,7 +116,11 @@ class PaperConvNet(nn.Module):
         # relu after the pool is the same function as before it, on a quarter of the units
         hidden = functional.relu(functional.max_pool2d(self.conv1(planes), 2))
         hidden = functional.relu(functional.max_pool2d(self.conv2(hidden), 2))
-        hidden = functional.relu(self.dense(hidden.flatten(1)))
+        return self.tail(hidden.flatten(1), dropped)
+
+    def tail(self, pooled: Tensor, dropped: Tensor | None = None) -> Tensor:
+        """Logits `(B, 10)` from what the second pool gives, `(B, 64 * 7 * 7)`, channels first."""
+        hidden = functional.relu(self.dense(pooled))
         if dropped is not None:
             hidden = hidden.masked_fill(dropped, 0.0) * (1.0 / (1.0 - DROPOUT))
         return cast(Tensor, self.out(hidden))

@@ -11,10 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from debate_rl.errors import UserError
+from debate_rl.games.pixels import CLASSES
 from debate_rl.judges.kernels import Float32
 from debate_rl.judges.networks import PaperConvNet
 from debate_rl.judges.pretrained import AnyJudge, Card, JudgeFile, find_judge, load_judge, read_judge
-from debate_rl.judges.sparse import mask_planes, pixel_values
+from debate_rl.judges.sparse import pixel_values
+from debate_rl.judges.sparse_conv import sparse_logits
 
 BATCH = 500  # planes at a time: what a pass keeps in memory
 
@@ -34,12 +36,15 @@ class PaperJudge:
         """Logits `(B, 10)` of planes `(B, 2, 28, 28)`."""
         with torch.inference_mode():
             parts = [self.network(torch.from_numpy(planes[start : start + BATCH])).numpy() for start in range(0, len(planes), BATCH)]
-        return np.concatenate(parts) if parts else np.empty((0, 10), dtype=np.float32)
+        return _joined(parts)
 
     def set_logits(self, images: NDArray[np.uint8], image_of: NDArray[np.integer], moves: NDArray[np.integer]) -> Float32:
         """Logits `(B, 10)` of sets of pixels `(B, P)` (-1 where none) of images `(I, 784)`."""
         pixels = np.asarray(moves, dtype=np.int16)
-        return self.logits(mask_planes(pixels, pixel_values(images, image_of, pixels)))
+        values = pixel_values(images, image_of, pixels)
+        parts = [slice(start, start + BATCH) for start in range(0, len(pixels), BATCH)]
+        with torch.inference_mode():
+            return _joined([sparse_logits(self.network, pixels[part], values[part]).numpy() for part in parts])
 
 
 def load_paper_judge(path: str | os.PathLike[str]) -> PaperJudge:
@@ -53,6 +58,10 @@ def load_any(name_or_path: str | os.PathLike[str]) -> AnyJudge:
     path = find_judge(name_or_path)
     file = read_judge(path)
     return load_judge(path) if file.card["architecture"] == "mlp" else _paper_judge(path, file)
+
+
+def _joined(parts: list[Float32]) -> Float32:
+    return np.concatenate(parts) if parts else np.empty((0, CLASSES), dtype=np.float32)
 
 
 def _paper_judge(path: Path, file: JudgeFile) -> PaperJudge:

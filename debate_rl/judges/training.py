@@ -27,8 +27,9 @@ from torch.nn import functional
 
 from debate_rl.errors import UserError
 from debate_rl.games.pixels import CLASSES, PIXELS_PER_IMAGE
-from debate_rl.judges.networks import DROPOUT, PaperConvNet, SparseMLP, new_network
-from debate_rl.judges.sparse import PixelPool, draw_masks, mask_planes, pixel_pool, pixel_values
+from debate_rl.judges.networks import DENSE_UNITS, DROPOUT, PaperConvNet, SparseMLP, new_network
+from debate_rl.judges.sparse import PixelPool, draw_masks, pixel_pool, pixel_values
+from debate_rl.judges.sparse_conv import sparse_logits
 
 # what a generator is for: the second word of its seed
 _INITIAL, _EPOCH, _BATCH, _DROPOUT = range(4)
@@ -199,8 +200,6 @@ class _Run:
         self.losses: list[tuple[int, float]] = []
         self._epoch = -1
         self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        if settings.architecture == "paper":
-            self.network.to(memory_format=torch.channels_last)
 
     def advance(self, stop: int) -> None:
         """Train up to batch `stop`."""
@@ -234,9 +233,8 @@ class _Run:
         if isinstance(self.network, SparseMLP):
             logits = self.network.sparse(pixels, values)
         else:
-            planes = torch.from_numpy(mask_planes(pixels, values)).contiguous(memory_format=torch.channels_last)
-            drawn = _generator(self.settings, _DROPOUT, batch).random((len(pixels), 1024), dtype=np.float32)
-            logits = self.network(planes, torch.from_numpy(drawn < DROPOUT))
+            drawn = _generator(self.settings, _DROPOUT, batch).random((len(pixels), DENSE_UNITS), dtype=np.float32)
+            logits = sparse_logits(self.network, pixels, values, torch.from_numpy(drawn < DROPOUT))
         return functional.cross_entropy(logits, self.labels[image_of], label_smoothing=self.settings.label_smoothing)
 
     def _images_of(self, batch: int) -> NDArray[np.int64]:
