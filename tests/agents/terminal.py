@@ -41,7 +41,7 @@ def sit(
     rows: int = 24,
     columns: int = 80,
     environment: Mapping[str, str] | None = None,
-    timeout_s: float = 120,
+    timeout_s: float = 500,
 ) -> Sitting:
     """Run a command at a terminal of its own and answer its prompts in order; once the answers run out it is left waiting until it ends."""
     child, terminal = pty.fork()

@@ -92,12 +92,12 @@ def test_parallel_ignores_the_waiting_agent(make: Make) -> None:
 def test_import_loads_no_torch_and_no_pygame_display_and_is_quick() -> None:
     code = (
         "import time, numpy, numba, gymnasium, pettingzoo, pettingzoo.utils.wrappers, pettingzoo.utils.conversions\n"
-        "start = time.perf_counter()\n"
+        "start = time.process_time()\n"
         "import debate_rl.envs, debate_rl.envs.pixels\n"
-        "seconds = time.perf_counter() - start\n"
+        "seconds = time.process_time() - start\n"
         "import sys\n"
         "print(seconds, 'torch' in sys.modules, 'pygame' in sys.modules)\n"
     )
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() for _ in range(3)]
     assert {(torch, pygame) for _, torch, pygame in runs} == {("False", "False")}
-    assert min(float(seconds) for seconds, _, _ in runs) < 0.5  # the best of three: the machine may be busy
+    assert min(float(seconds) for seconds, _, _ in runs) < 0.3  # processor time, the best of three: the machine may be busy
