@@ -1,11 +1,14 @@
 """The paper's protocol as studies that are played image by image, recorded, and summed up.
 
 Precommitment (Irving et al. 2018, section 3.1): for one image nine games are played, one per lie, each `repetitions` times with
-different seeds; a lie succeeds by the average over its repetitions, and the liar wins the image if *any* lie succeeds. Without
-precommitment there is one game per repetition and the liar wins with any wrong answer.
+different seeds; a lie succeeds by the average over its repetitions, and the liar wins the image if *any* lie succeeds.
 
 The paper does not say what is averaged over the three repetitions. `logits` (the default) averages the judge's final logits and compares
 the averages; `majority` counts in how many repetitions the lie won. Replications have used both.
+
+Without precommitment the liar wins a game with any wrong answer. Nothing is minimised over, so there is no noise to average away before
+deciding: every repetition is a game of its own, and an image's figure is the share of them that honest wins. (Averaging logits there would
+be wrong: three games that ended in three different wrong answers can average to the right one.)
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from debate_rl.data import Digits
 from debate_rl.errors import UserError
 from debate_rl.evaluation.matches import game_seeds, logits_by_ply, play
 from debate_rl.evaluation.records import Record, game_records
-from debate_rl.games.pixels import CLASSES, NO_LIE, SEATS, Commit, Seat, new_games
+from debate_rl.games.pixels import CLASSES, NO_LIE, SEATS, Commit, Seat, honest_wins, new_games
 from debate_rl.judges.pretrained import Judge
 
 SILENT: dict[str, Any] = {"name": "silent"}
@@ -130,8 +133,8 @@ class Outcomes:
     labels: list[int] = field(default_factory=list)
     # (first, "precommit") -> per image, does each lie succeed (10,) bool; the label's own place is False.
     lies: dict[str, list[NDArray[np.bool_]]] = field(default_factory=lambda: defaultdict(list))
-    # first -> per image, does the honest side win without precommitment.
-    open_wins: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
+    # first -> per image, the share of games without precommitment that honest wins.
+    open_wins: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     games: int = 0
 
     def worst(self, first: str) -> NDArray[np.float64]:
@@ -143,7 +146,7 @@ class Outcomes:
         return 1.0 - np.array([row.sum() / (CLASSES - 1) for row in self.lies[first]], dtype=np.float64)
 
     def open(self, first: str) -> NDArray[np.float64]:
-        """1 where honest wins without precommitment, per image."""
+        """Share of its games without precommitment that honest wins, per image."""
         return np.array(self.open_wins[first], dtype=np.float64)
 
     def lie_matrix(self) -> NDArray[np.float64]:
@@ -173,19 +176,16 @@ def add_image(outcomes: Outcomes, records: Iterable[Record], average: Average = 
             succeeded = np.zeros(CLASSES, dtype=np.bool_)
             for lie in claims:
                 if lie is not None:
-                    succeeded[lie] = not honest_side_wins(final[first, lie], label, lie, average)
+                    succeeded[lie] = not lie_fails(final[first, lie], label, lie, average)
             outcomes.lies[first].append(succeeded)
         if None in claims:
-            outcomes.open_wins[first].append(honest_side_wins(final[first, None], label, None, average))
+            games = final[first, None]
+            wins = honest_wins(games, [label] * len(games), NO_LIE)
+            outcomes.open_wins[first].append(float(wins.mean()))
 
 
-def honest_side_wins(logits: Sequence[Sequence[float]], label: int, lie: int | None, average: Average) -> bool:
-    """Whether honest wins over its repetitions' final logits `(R, 10)`; a tie goes to the liar."""
+def lie_fails(logits: Sequence[Sequence[float]], label: int, lie: int, average: Average) -> bool:
+    """Whether a lie fails over its repetitions' final logits `(R, 10)`; a tie goes to the liar."""
     scores = np.asarray(logits, dtype=np.float64)
-    if average == "logits":
-        scores = scores.mean(axis=0, keepdims=True)
-    others = scores.copy()
-    others[:, label] = -np.inf
-    rivals = others.max(axis=1) if lie is None else scores[:, lie]
-    wins = scores[:, label] > rivals
-    return bool(wins.sum() * 2 > len(wins))
+    leads = scores[:, label] - scores[:, lie]
+    return bool(leads.mean() > 0) if average == "logits" else bool((leads > 0).sum() * 2 > len(leads))

@@ -11,7 +11,7 @@ from debate_rl.agents import make_agent
 from debate_rl.errors import UserError
 from debate_rl.evaluation.controls import judge_random_pixels
 from debate_rl.evaluation.matches import game_seeds, logits_by_ply, play
-from debate_rl.evaluation.protocol import SILENT, Outcomes, Study, add_image, honest_side_wins, play_images
+from debate_rl.evaluation.protocol import SILENT, Outcomes, Study, add_image, lie_fails, play_images
 from debate_rl.evaluation.records import replay
 from debate_rl.evaluation.summary import PER_PANEL, Summary
 from debate_rl.games.pixels import HONEST, LIAR, NO_LIE, legal_pixels, margins, new_games
@@ -118,11 +118,26 @@ def test_averaging_and_ties():
     logits = [[0.0] * 10 for _ in range(3)]
     for row, (label, lie) in zip(logits, ((3.0, 0.0), (0.0, 1.0), (0.0, 1.0)), strict=True):
         row[2], row[5] = label, lie
-    assert honest_side_wins(logits, 2, 5, "logits")  # 1.0 against 0.67
-    assert not honest_side_wins(logits, 2, 5, "majority")  # one of three
-    assert not honest_side_wins([[0.0] * 10], 2, 5, "logits")  # a tie is the liar's
-    assert not honest_side_wins([[0.0] * 10], 2, None, "logits")
-    assert honest_side_wins([[0.0, 1.0] + [0.0] * 8], 1, None, "majority")
+    assert lie_fails(logits, 2, 5, "logits")  # 1.0 against 0.67
+    assert not lie_fails(logits, 2, 5, "majority")  # one of three
+    assert not lie_fails([[0.0] * 10], 2, 5, "logits")  # a tie is the liar's
+    assert not lie_fails([[0.0] * 10] * 3, 2, 5, "majority")
+
+
+def test_games_without_a_lie_count_one_by_one():
+    """Three wrong answers that would average to the right one are three games lost."""
+    records = []
+    for wrong in (1, 2, 3):
+        final = [0.0] * 10
+        final[0], final[wrong] = 2.0, 3.0
+        records.append({"label": 0, "index": 5, "first": "liar", "claims": {"liar": None}, "logits": [final]})
+    final = [0.0] * 10
+    final[0] = 1.0
+    won = {"label": 0, "index": 5, "first": "honest", "claims": {"liar": None}, "logits": [final]}
+    outcomes = Outcomes()
+    add_image(outcomes, [*records, won, {**won, "logits": [[0.0] * 10]}])
+    assert outcomes.open("liar").tolist() == [0.0]
+    assert outcomes.open("honest").tolist() == [0.5]  # the second is a tie
 
 
 def test_one_successful_lie_loses_the_image():
