@@ -87,9 +87,9 @@ def _action(verb: Verb, words: list[str]) -> list[str]:
     """`debate-rl judge train ...` is short for `debate-rl judge action=train ...` where a verb has actions."""
     from debate_rl.cli.help import read
 
-    if len(words) > 1 and words[1].isidentifier() and any(entry.key == "action" for entry in read(verb.name).entries):
-        return [words[0], f"action={words[1]}", *words[2:]]
-    return words
+    if not any(entry.key == "action" for entry in read(verb.name).entries):
+        return words
+    return [words[0], *(f"action={word}" if word.isidentifier() else word for word in words[1:])]
 
 
 def run_verb(name: str, config: dict[str, Any], command: str) -> int:

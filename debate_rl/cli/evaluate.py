@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from debate_rl import results
+from debate_rl.agents import make_agent
 from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
 from debate_rl.errors import UserError
-from debate_rl.evaluation.protocol import Average, Study
+from debate_rl.evaluation.protocol import SILENT, Average, Study
 from debate_rl.evaluation.report.folder import GALLERY, TABLES
 from debate_rl.evaluation.reproduce import Job, image_range, play_jobs, summarise
 from debate_rl.evaluation.rows import Provenance, study_rows
@@ -60,7 +61,7 @@ def run(settings: Settings, context: Context) -> None:
     threads = context.use_threads()
     context.bar.unit = "rollouts"
     digits = settings.dataset.load(settings.split)
-    jobs = []
+    jobs: list[Job] = []
     for pixels in settings.pixels:
         study = Study(
             name=f"games-{pixels}",
@@ -73,6 +74,7 @@ def run(settings: Settings, context: Context) -> None:
             seed=settings.seed,
         )
         jobs.append(Job(study, image_range(digits, settings.start, settings.count, pixels), load_judge(settings.judges[pixels])))
+    check_agents(jobs)
     config = {**context.config, "judge_hashes": {str(job.study.pixels): job.judge.hash for job in jobs}}
     with context.open_folder(settings.name, config) as folder:
         if folder.finished:
@@ -95,6 +97,14 @@ def run(settings: Settings, context: Context) -> None:
             context.say(line(row))
         context.say(f"rows    {folder.results}")
         context.say(f"report  debate-rl report run={folder.path}")
+
+
+def check_agents(jobs: Sequence[Job]) -> None:
+    """Raise UserError for agents with bad settings, before a run folder is made for them."""
+    for job in jobs:
+        for agent in (job.study.honest, job.study.liar):
+            if agent != SILENT:
+                make_agent(agent, job.judge)
 
 
 def _sum_up(folder: RunFolder, jobs: list[Job], settings: Settings, source: Provenance) -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 from debate_rl import results
 from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
+from debate_rl.cli.evaluate import check_agents
 from debate_rl.data import Digits
 from debate_rl.evaluation.report import read_run, terminal_table, write_report
 from debate_rl.evaluation.report.folder import GALLERY, TABLES
@@ -34,6 +35,7 @@ def run(settings: Settings, context: Context) -> None:
     judges = {pixels: load_judge(judge) for pixels, judge in sorted(settings.judges.items())}
     digits = settings.dataset.load(settings.split)
     jobs = plan(settings, digits, judges)
+    check_agents(jobs)
     # The same name may stand for other weights one day: then it is another run.
     config = {**context.config, "judge_hashes": {str(pixels): judge.hash for pixels, judge in judges.items()}}
     with context.open_folder(settings.name, config) as folder:

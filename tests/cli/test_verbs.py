@@ -1,0 +1,182 @@
+"""The verbs themselves, at work on small settings."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from debate_rl import data, results
+from debate_rl.cli.data import picture
+from tests.cli.conftest import Run
+
+COMMAND = [sys.executable, "-m", "debate_rl"]
+
+
+def test_data_shows_an_image(cli: Run, mnist_test: data.Digits) -> None:
+    code, out, _ = cli("data", "show", "index=17")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0] == f"mnist test 17: label {mnist_test.labels[17]}"
+    assert lines[1].startswith(f"{int((mnist_test.images[17] > 0).sum())} pixels ")
+    assert lines[2:] == picture(mnist_test.images[17])
+
+
+def test_a_picture_blanks_exactly_the_black_pixels() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (28, 28)).astype(np.uint8)
+    image[0, :5] = [0, 1, 128, 254, 255]
+    lines = [line.ljust(56) for line in picture(image)]
+    shown = np.array([[line[2 * column] for column in range(28)] for line in lines])
+    assert ((shown == " ") == (image == 0)).all()
+    assert (shown[0, 1], shown[0, 4]) == (".", "@")
+
+
+def test_data_verifies_the_cache_and_finds_damage(cli: Run, tmp_path: Path) -> None:
+    cache = f"dataset.cache={tmp_path / 'cache'}"
+    code, _, err = cli("data", "verify", cache)
+    assert code == 2 and "is not there: fetch it with debate-rl data" in err
+    source = data.fetch("mnist").folder
+    assert cli("data", cache, f"dataset.source={source}").code == 0
+    code, out, _ = cli("data", "verify", cache)
+    assert code == 0 and "mnist is whole" in out and out.count("as it should be") == 4
+    file = tmp_path / "cache" / "MNIST" / "raw" / "t10k-labels-idx1-ubyte"
+    file.write_bytes(file.read_bytes()[:-1])
+    code, out, err = cli("data", "verify", cache)
+    assert code == 2 and str(file) in err and err.count("\n") == 1
+
+
+def test_judge_show_prints_the_card(cli: Run) -> None:
+    from debate_rl.judges.pretrained import find_judge, read_judge
+
+    file = read_judge(find_judge("mlp-6"))
+    code, out, _ = cli("judge")
+    assert code == 0
+    assert file.hash in out and f"{100 * file.card['test']['accuracy']:.2f} % at 6 pixels" in out and file.card["command"] in out
+
+
+def test_judge_evaluate_writes_rows_that_agree_with_the_card(cli: Run, tmp_path: Path) -> None:
+    from debate_rl.judges.pretrained import find_judge, read_judge
+
+    card = read_judge(find_judge("mlp-4")).card
+    code, out, err = cli("judge", "evaluate", "judge=mlp-4", "threads=1")
+    assert code == 0, err
+    (folder,) = (tmp_path / "outputs" / "judge").iterdir()
+    rows = {row.metric: row for row in results.read(folder / "results.jsonl")}
+    assert list(rows) == ["judge_accuracy", "judge_ece", "judge_cross_entropy"]
+    accuracy = rows["judge_accuracy"]
+    assert accuracy.value == pytest.approx(card["test"]["accuracy"], abs=1e-6)
+    assert rows["judge_ece"].value == pytest.approx(card["test"]["ece"], abs=1e-6)
+    assert accuracy.ci95 is not None and accuracy.ci95[0] < accuracy.value < accuracy.ci95[1]
+    assert (accuracy.n, list(accuracy.seeds), accuracy.judge["hash"]) == (10_000, [0, 1, 2, 3, 4], card["hash"])
+    assert accuracy.protocol == {"game": "pixels", "dataset": "mnist", "split": "test", "pixels": 4, "shown": "random"}
+    assert folder.name.endswith(accuracy.config_hash)
+    again = cli("judge", "evaluate", "judge=mlp-4", "threads=1")
+    assert again.code == 0 and again.out == out and "finished before" in again.err
+
+
+def test_judge_train_resumes_after_a_kill_to_the_same_weights(cli: Run, tmp_path: Path) -> None:
+    words = ["judge", "train", "judge.batches=120", "judge.batch_size=64", "judge.widths=[32,32]", "mask_seeds=[0]", "checkpoint_every=20"]
+    killed = subprocess.Popen(
+        [*COMMAND, *words, "threads=1", "output=killed"], cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("killed/judge/*/checkpoints/batch-*/state.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert list(tmp_path.glob("killed/judge/*/checkpoints/batch-*"))
+    for output in ("killed", "straight"):
+        result = cli(*words, "threads=1", f"output={output}")
+        assert result.code == 0, result.err
+    first, second = (next(tmp_path.glob(f"{output}/judge/*")) for output in ("killed", "straight"))
+    assert first.name == second.name
+    assert (first / "judge.safetensors").read_bytes() == (second / "judge.safetensors").read_bytes()
+    values = [[(row.metric, row.value) for row in results.read(folder / "results.jsonl")] for folder in (first, second)]
+    assert values[0] == values[1]
+    shown = cli("judge", f"judge.name={first / 'judge.safetensors'}")
+    assert shown.code == 0 and "widths 32 and 32" in shown.out
+
+
+SMALL = (
+    *("reproduce", "experiment=tiny", "threads=1", "count=12", "block=1", "repetitions=2"),
+    *("sweep_pixels=[2]", "agent.rollouts=1000"),
+)
+
+
+def figures(folder: Path) -> list[dict[str, Any]]:
+    """The rows without what a clock or the command line says."""
+    rows = [row.to_dict() for row in results.read(folder / "results.jsonl") if not row.metric.startswith("rollouts_per_second")]
+    return [{key: value for key, value in row.items() if key not in ("seconds", "command")} for row in rows]
+
+
+def shards(folder: Path) -> list[Path]:
+    """All whole shards below a folder, relative to it."""
+    return sorted(path.relative_to(folder) for path in folder.rglob("*.jsonl.gz") if not path.name.startswith("."))
+
+
+def test_reproduce_killed_ten_times_ends_with_the_rows_of_an_uninterrupted_run(cli: Run, tmp_path: Path) -> None:
+    chance = random.Random(1)
+    for kill in range(10):
+        process = subprocess.Popen(
+            [*COMMAND, *SMALL, "output=killed"], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stderr is not None and process.stderr.readline().startswith("run folder: ")
+        before = shards(tmp_path / "killed")
+        while kill % 2 and shards(tmp_path / "killed") == before and process.poll() is None:
+            time.sleep(0.002)  # every other kill comes only after some work was done
+        time.sleep(chance.uniform(0.0, 0.3))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert not list(tmp_path.glob("killed/reproduce/*/results.jsonl")), f"kill {kill} came too late to test anything"
+    assert len(shards(tmp_path / "killed")) >= 5, "the kills came too early to test anything"
+    for output in ("killed", "straight"):
+        result = cli(*SMALL, f"output={output}")
+        assert result.code == 0, result.err
+    first, second = (next(tmp_path.glob(f"{output}/reproduce/*")) for output in ("killed", "straight"))
+    assert first.name == second.name
+    assert figures(first) == figures(second)
+    assert shards(first) == shards(second)
+    assert all((first / shard).read_bytes() == (second / shard).read_bytes() for shard in shards(first))
+    assert (first / "tables.json").read_bytes() == (second / "tables.json").read_bytes()
+    # a finished run says so, plays nothing and prints its result once more
+    again = cli(*SMALL, "output=killed")
+    assert again.code == 0 and "finished before" in again.err and "Table 2" in again.out
+    assert Path(again.out.split("report  ")[1].strip()).is_file()
+
+
+def test_a_damaged_shard_is_played_again(cli: Run, tmp_path: Path) -> None:
+    words = ("evaluate", "agent@honest=random", "agent@liar=greedy", "count=3", "pixels=[4]", "threads=1")
+    assert cli(*words).code == 0
+    (folder,) = (tmp_path / "outputs" / "evaluate").iterdir()
+    before = figures(folder)
+    shard = folder / "records" / "games-4" / "00001.jsonl.gz"
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[: len(whole) // 2])
+    (folder / "results.jsonl").unlink()
+    assert cli(*words).code == 0
+    assert shard.read_bytes() == whole and figures(folder) == before
+    assert "is broken" in (folder / "log.txt").read_text()
+
+
+def test_evaluate_prints_what_its_rows_say(cli: Run, tmp_path: Path) -> None:
+    code, out, _ = cli("evaluate", "agent@honest=greedy", "agent@liar=silent", "count=5", "pixels=[6]", "first=[honest]", "threads=1")
+    assert code == 0
+    (folder,) = (tmp_path / "outputs" / "evaluate").iterdir()
+    rows = results.read(folder / "results.jsonl")
+    assert [(row.protocol["commit"], row.protocol["lies"]) for row in rows] == [
+        ("precommit", "worst"),
+        ("precommit", "random"),
+        ("none", "none"),
+    ]
+    for row, line in zip(rows, out.splitlines(), strict=False):
+        assert f"{100 * row.value:5.1f} %" in line and f"n = {row.n}" in line
+    assert json.loads((folder / "tables.json").read_text())["6"]
