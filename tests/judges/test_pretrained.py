@@ -159,7 +159,7 @@ def test_shipped_judges_are_sound_and_small(name: str) -> None:
     card: dict[str, Any] = judge.card
     assert len(card["test"]["mask_seeds"]) >= 5
     assert card["test"]["accuracy"] == pytest.approx(np.mean(card["test"]["accuracies"]), abs=1e-6)
-    assert card["command"].startswith("debate-rl judge train ")
+    assert card["command"].startswith("debate-rl judge action=train")
     assert card["data_hashes"]
     assert card["licence"]
     if judge.dataset == "mnist":
