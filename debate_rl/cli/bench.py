@@ -22,7 +22,7 @@ from debate_rl.search.puct import Puct
 class Settings:
     """The configuration of `debate-rl bench`."""
 
-    judge: str
+    judged_by: str
     agent: Mapping[str, Any]
     name: str = "bench"
     dataset: DatasetSettings = field(default_factory=DatasetSettings)
@@ -41,7 +41,7 @@ class Settings:
 def run(settings: Settings, context: Context) -> None:
     """Measure, print, and append rows to the run folder's results."""
     threads = context.use_threads()
-    judge = load_judge(settings.judge)
+    judge = load_judge(settings.judged_by)
     agent = make_agent(settings.agent, judge)
     if not isinstance(agent, MctsAgent):
         raise UserError(f"agent is {agent.name!r}; bench measures the tree search: choose agent=mcts")

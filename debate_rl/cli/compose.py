@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -14,7 +15,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException, OverrideParseException
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -35,7 +36,7 @@ _QUIET: Final = (
 def compose(verb: str, overrides: Sequence[str]) -> dict[str, Any]:
     """The resolved configuration of one run, as plain dicts, lists and scalars. Raises UserError for a bad override."""
     with _hydra() as loader:
-        overrides = [_without_plus(text, loader) for text in overrides]
+        overrides = [_normal(text, loader) for text in overrides]
         for override in _check(verb, overrides, loader):
             if override.is_sweep_override():
                 raise UserError(
@@ -51,7 +52,7 @@ def sweep(verb: str, overrides: Sequence[str], job: Callable[[DictConfig], Any])
     Hydra writes its own notes into a folder that is removed afterwards. Raises UserError for a bad override.
     """
     with _hydra() as loader, tempfile.TemporaryDirectory(prefix="debate-rl-sweep-") as notes:
-        overrides = [_without_plus(text, loader) for text in overrides]
+        overrides = [_normal(text, loader) for text in overrides]
         _check(verb, overrides, loader)
         quiet = [*_QUIET, f"hydra.sweep.dir={notes}", "hydra.sweep.subdir=job"]
         machinery = GlobalHydra.instance().hydra
@@ -110,10 +111,8 @@ def _check(verb: str, overrides: Sequence[str], loader: ConfigLoader) -> list[Ov
     for text in overrides:
         try:
             parsed += OverridesParser.create().parse_overrides([text])
-        except (OverrideParseException, HydraException) as error:
-            lines = str(error).strip().split("\n")
-            detail = lines[1 if len(lines) > 1 and lines[0].startswith("Error parsing override") else 0]
-            raise UserError(f"cannot read {text!r} ({detail.strip()}); an override is key=value") from error
+        except HydraException as error:
+            raise UserError(f"cannot read {text!r}; an override is key=value, with odd characters in quotes: key=\"'a value'\"") from error
         if parsed[-1].is_delete():
             raise UserError(f"{text!r} takes a setting away; give it another value instead")
     groups = [override for override in parsed if _is_group(override, loader)]
@@ -141,10 +140,14 @@ def _check(verb: str, overrides: Sequence[str], loader: ConfigLoader) -> list[Ov
     return parsed
 
 
-def _without_plus(text: str, loader: ConfigLoader) -> str:
-    """`+experiment=full` as `experiment=full`: every group has an option already, so there is nothing to add."""
-    key = text.removeprefix("+").partition("=")[0].partition("@")[0]
-    return text[1:] if text.startswith("+") and loader.get_group_options(key, ObjectType.CONFIG) else text
+def _normal(text: str, loader: ConfigLoader) -> str:
+    """Two kindnesses: `+experiment=full` is `experiment=full`, since every group has an option already; `key=~/x` is in the home folder."""
+    key, equals, value = text.partition("=")
+    if key.startswith("+") and loader.get_group_options(key[1:].partition("@")[0], ObjectType.CONFIG):
+        key = key[1:]
+    if value.startswith("~/"):
+        value = os.path.expanduser(value)
+    return f"{key}{equals}{value}"
 
 
 def _plain(config: DictConfig) -> Mapping[str, Any]:

@@ -75,7 +75,7 @@ def convert(value: Any, kind: Any, where: str) -> Any:
 def unknown_setting(key: str, known: Iterable[str]) -> str:
     """The message for a key that does not exist: it names the nearest one that does."""
     names = list(known)
-    near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(key, names, n=1)
     if not near:  # a key given without its group, or under the wrong one
         last = key.rpartition(".")[2]
         near = [name for name in names if name.rpartition(".")[2] == last] or difflib.get_close_matches(

@@ -97,7 +97,7 @@ VERBS: Final[dict[str, Verb]] = {
             "how fast the search is, and what bounds it",
             (
                 ("", "leaves and rollouts per second, beside a plain matrix product"),
-                ("agent.rollouts=1000 judge=mlp-4 pixels=4", "other searches and judges"),
+                ("agent.rollouts=1000 judged_by=mlp-4 pixels=4", "other searches and judges"),
             ),
         ),
     )

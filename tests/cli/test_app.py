@@ -70,7 +70,7 @@ def test_examples_of_the_help_compose() -> None:
         ("data inedx=3", "unknown setting 'inedx'; did you mean 'index'? (debate-rl data --help lists all)"),
         ("data +new=3", "unknown setting 'new'; there are: dataset, action, refresh, split, index"),
         ("data ~index", "'~index' takes a setting away; give it another value instead"),
-        ("data 3", "cannot read '3' (missing EQUAL at '<EOF>'); an override is key=value"),
+        ("data 3", "cannot read '3'; an override is key=value, with odd characters in quotes: "),
         ("data dataset=mnits", "unknown option dataset=mnits; did you mean dataset=mnist?"),
         ("data dataset=null", "unknown option dataset=null; choose one of fashion_mnist, mnist"),
         ("data judge=mlp-6", "debate-rl data: unknown setting 'judge'; there are: dataset"),
