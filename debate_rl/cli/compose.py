@@ -102,6 +102,8 @@ def _one_line(verb: str) -> Iterator[None]:
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:
+        if "hydra/launcher/" in str(error):
+            raise UserError(f"{first_line(error)}; a launcher comes with its package, e.g. pip install hydra-joblib-launcher") from error
         raise UserError(f"{first_line(error)} (see debate-rl {verb} --help)") from error
 
 

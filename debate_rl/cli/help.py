@@ -6,7 +6,7 @@ import importlib.resources
 import re
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -172,3 +172,58 @@ def _table(rows: list[tuple[str, str]], columns: int) -> list[str]:
             lines.append(f"  {left:<{width}}  {wrapped[0]}".rstrip())
             lines += [f"  {'':<{width}}  {part}".rstrip() for part in wrapped[1:]]
     return lines
+
+
+def markdown() -> str:
+    """`docs/cli.md`: the same help as one page. Print it with `python -m debate_rl.cli.help`."""
+    lines = [
+        "# Command line",
+        "",
+        "<!-- written by `python -m debate_rl.cli.help > docs/cli.md`; a test compares it with the configuration -->",
+        "",
+        "`debate-rl VERB [key=value ...]`, also as `python -m debate_rl`. How overrides, groups, sweeps and run folders work is in",
+        "[configuration.md](configuration.md); what the figures mean in [results.md](results.md).",
+        "",
+        "Bad input gets one line that says what would be right, and exit code 2. Ctrl-C gives exit code 130; the same command goes on",
+        "where it stopped. A traceback is a bug: please report it.",
+        "",
+        "| verb | what it does |",
+        "| --- | --- |",
+        *(f"| [`{verb.name}`](#{verb.name}) | {verb.summary} |" for verb in VERBS.values()),
+        "",
+        "Every verb understands:",
+        "",
+        *_markdown_table(("flag", "what it does"), _FLAGS),
+        "",
+        *_markdown_table(("setting", "what it is"), [(f"{entry.key}={entry.value}", entry.comment) for entry in read("base").entries]),
+    ]
+    shared = {entry.key for entry in read("base").entries}
+    for verb in VERBS.values():
+        lines += ["", f"## {verb.name}", "", f"{verb.summary[0].upper()}{verb.summary[1:]}.", "", "```bash"]
+        calls = [(f"debate-rl {verb.name} {overrides}".rstrip(), what) for overrides, what in verb.examples]
+        width = max(len(call) for call, _ in calls)
+        lines += [f"{call:<{width}}  # {what}" for call, what in calls]
+        lines.append("```")
+        found = groups(verb.name)
+        if found:
+            rows = []
+            for group, package, option in found:
+                name = group if package == group else f"{group}@{package}"
+                rows += [
+                    (f"{name}={choice}", read(f"{group}/{choice}").summary + (" (the default)" if choice == option else ""))
+                    for choice in options(group)
+                ]
+            lines += ["", *_markdown_table(("group", "option"), rows)]
+        settings = [
+            (f"{entry.key}={entry.value}", entry.comment) for entry in entries(verb.name) if entry.value and entry.key not in shared
+        ]
+        lines += ["", *_markdown_table(("setting", "what it is"), settings)]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"| {head[0]} | {head[1]} |", "| --- | --- |", *(f"| `{left}` | {right} |" for left, right in rows)]
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

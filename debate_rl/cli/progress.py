@@ -80,7 +80,7 @@ def _columns(bar: Bar) -> Progress:
             return Text("" if speed is None else f"{short(speed)} {bar.unit}".rstrip() + "/s", style="progress.data.speed")
 
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         Rate(),
