@@ -17,7 +17,6 @@ from debate_rl.errors import UserError
 from debate_rl.evaluation.report.content import gather
 from debate_rl.evaluation.report.gallery import pick_games
 from debate_rl.evaluation.report.page import page_html
-from debate_rl.evaluation.report.pictures import write_pictures
 from debate_rl.runs import unpack, write_whole
 
 TABLES = "tables.json"
@@ -49,6 +48,8 @@ def write_report(
     Raises:
         UserError: a file cannot be written, or `tables.json` is broken.
     """
+    from debate_rl.evaluation.report.pictures import write_pictures  # brings matplotlib, which tables do without
+
     folder = Path(run_folder)
     content = gather(rows, tables if tables is not None else _tables(folder))
     pixels, gallery = pick_games(records, images)

@@ -140,41 +140,29 @@ def _game(record: Mapping[str, Any], images: Digits) -> Game:
 def place_marks(moves: Iterable[int], radius: float = MARK) -> NDArray[np.float64]:
     """Places `(P, 2)` (column, row) for the marks of some moves: beside their pixels, inside the board, apart from each other.
 
-    A mark starts outward of its pixel, as seen from the middle of all pixels; marks then give way to each other and to the pixels, so that
-    the values the judge sees stay visible.
+    Marks are placed in the order of the moves, each as near to its pixel as the marks before it and all pixels allow, so that the values
+    the judge sees stay visible; of equally near places the one outward of the pixels' middle. Where a board is too crowded for that, marks
+    may cover pixels, and at last each other.
     """
     flat = np.asarray(list(moves), dtype=np.float64)
-    pixels = np.stack([flat % SIDE + 0.5, flat // SIDE + 0.5], axis=1)
-    # Pixels in the middle of all need a direction to part in: a turn per mark gives one.
-    turns = 2.4 * np.arange(len(pixels))
-    outward = pixels - pixels.mean(axis=0) + 0.5 * np.stack([np.cos(turns), np.sin(turns)], axis=1)
-    clear = radius + CLEARANCE
-    places: NDArray[np.float64] = pixels + clear * outward / np.maximum(np.hypot(outward[:, 0], outward[:, 1]), 1e-9)[:, None]
-    places = np.clip(places, radius, SIDE - radius)
-    for _ in range(400):
-        before = places.copy()
-        for i in range(len(places)):
-            for pixel in pixels:
-                places[i] += _push(places[i] - pixel, clear)
-            for j in range(i):
-                push = _push(places[i] - places[j], 2 * radius + 0.3) / 2
-                places[i] += push
-                places[j] -= push
-            places[i] -= 0.02 * (places[i] - pixels[i])  # not further off than need be
-        places = np.clip(places, radius, SIDE - radius)
-        if np.abs(places - before).max() < 1e-3:
-            break
+    pixels = np.stack([flat % SIDE + 0.5, flat // SIDE + 0.5], axis=1)  # (P, 2)
+    steps = np.linspace(radius, SIDE - radius, 61)
+    spots = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)  # (S, 2)
+    on_pixels = (_distances(spots, pixels) < radius + CLEARANCE).any(axis=1)
+    outward = 0.02 * _distances(spots, pixels.mean(axis=0, keepdims=True))[:, 0]
+    taken = np.zeros(len(spots), dtype=np.bool_)
+    places = np.empty_like(pixels)
+    for move, pixel in enumerate(pixels):
+        cost = _distances(spots, pixel[None])[:, 0] - outward + 1e3 * on_pixels + 1e6 * taken
+        places[move] = spots[int(cost.argmin())]
+        taken |= _distances(spots, places[move][None])[:, 0] < 2 * radius + 0.2
     return places
 
 
-def _push(apart: NDArray[np.float64], wanted: float) -> NDArray[np.float64]:
-    """The step that brings two points `apart` to the wanted distance; none where they are that far apart."""
-    distance = float(np.hypot(apart[0], apart[1]))
-    if distance >= wanted:
-        return np.zeros(2)
-    direction: NDArray[np.float64] = apart / distance if distance > 1e-9 else np.array([1.0, 0.0])
-    step: NDArray[np.float64] = direction * (wanted - distance)
-    return step
+def _distances(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distances `(M, N)` between points `(M, 2)` and `(N, 2)`."""
+    apart: NDArray[np.float64] = np.sqrt(((a[:, None] - b[None]) ** 2).sum(axis=-1))
+    return apart
 
 
 def png_uri(image: NDArray[np.uint8]) -> str:

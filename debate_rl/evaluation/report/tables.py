@@ -1,4 +1,4 @@
-"""The report's tables: Table 2 beside the paper's for the page, for Markdown and for the terminal, and the page's other tables."""
+"""The report's tables: Table 2 beside the paper's for the page and for the terminal, and the page's other tables."""
 
 from __future__ import annotations
 
@@ -91,25 +91,6 @@ def _cell_html(cell: Cell) -> str:
         f'{ours} {published} <span class="diff">{difference(cell)}</span> '
         f'<span class="verdict {kind}"><span aria-hidden="true">{mark}</span> {words}</span>'
     )
-
-
-def table2_markdown(rows: Iterable[Row]) -> str:
-    """Table 2 for README and docs, with its note; ends with a newline."""
-    table = table2(_main(rows))
-    lines = [f"| Pixels | First player | {' | '.join(COLUMNS)} |", "| --- | --- | --- | --- | --- |"]
-    for row in table:
-        judge = _cell_markdown(row.judge) if row.first == paper.ORDERS[0] else ""
-        lines.append(f"| {row.pixels} | {row.first} | {judge} | {_cell_markdown(row.open)} | {_cell_markdown(row.precommit)} |")
-    return "\n".join([*lines, "", f"{table2_note(table)} ✓: the paper's figure lies inside our 95 % interval.", ""])
-
-
-def _cell_markdown(cell: Cell) -> str:
-    ours = f"**{percent(cell.ours.value)}** [{interval(cell.ours)}]" if cell.ours else DASH
-    if cell.paper is None:
-        return ours
-    mark, words = cell.verdict()
-    against = f"paper {percent(cell.paper)}"
-    return f"{ours}<br>{against}, {difference(cell)} {mark} {words}" if cell.ours else f"{ours}<br>{against}"
 
 
 def terminal_table(rows: Iterable[Row]) -> Table:

@@ -1,0 +1,102 @@
+"""Tables and pictures of README and docs, drawn from committed result rows.
+
+A page says what to draw between two comments:
+
+    <!-- drawn: table2 docs/results/reproduce.jsonl -->
+    … replaced whenever the docs are drawn …
+    <!-- /drawn -->
+
+Each comment starts its line. Paths are relative to the repository's root; several files of rows may follow one another. `KINDS` lists what
+can be drawn. Pictures are SVG files under `docs/pictures/`: the same to the byte on every machine, so that a check can compare them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from debate_rl import results
+from debate_rl.errors import UserError
+from debate_rl.evaluation.report import charts, markdown
+from debate_rl.evaluation.report.content import Content, gather
+from debate_rl.evaluation.report.rows import Row
+from debate_rl.evaluation.report.svg import Board, nest
+
+BLOCK: Final = re.compile(
+    r"(?P<open>^<!-- drawn: (?P<kind>\S+) (?P<files>[^\n]*?) -->\n)(?P<body>.*?)(?P<close>^<!-- /drawn -->)", re.DOTALL | re.MULTILINE
+)
+PICTURES: Final = "docs/pictures"
+
+
+def _controls_picture(content: Content) -> Board | None:
+    counts = sorted({pixels for control in content.controls for pixels in control.figures}, reverse=True)
+    boards = [charts.controls_board(content.controls, pixels) for pixels in counts]
+    return nest(boards, 24, "Controls", " ".join(board.description for board in boards)) if boards else None
+
+
+TABLES: Final[dict[str, Callable[[Sequence[Row]], str]]] = {
+    "table2": markdown.table2_markdown,
+    "controls": markdown.controls_markdown,
+    "curve": markdown.curves_markdown,
+    "accuracy": markdown.accuracy_markdown,
+    "judges": markdown.judges_markdown,
+    "speed": markdown.speed_markdown,
+}
+DRAWINGS: Final[dict[str, Callable[[Content], Board | None]]] = {
+    "curve-picture": lambda content: charts.curves_board(content.curves) if content.curves else None,
+    "accuracy-picture": lambda content: charts.accuracy_board(content) if content.accuracy else None,
+    "controls-picture": _controls_picture,
+}
+KINDS: Final = (*TABLES, *DRAWINGS)
+
+
+def draw(root: Path) -> dict[Path, str]:
+    """What every drawn file should hold: README.md and docs pages with at least one block, and the pictures that they show.
+
+    Raises:
+        UserError: an unknown kind, a missing or broken file of rows, or rows that do not hold what is to be drawn.
+    """
+    drawn: dict[Path, str] = {}
+    for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
+        if not page.is_file():
+            continue
+        text = page.read_text(encoding="utf-8")
+        opened = len(re.findall("^<!-- drawn: ", text, re.MULTILINE))
+        blocks = list(BLOCK.finditer(text))
+        if len(blocks) != opened:
+            raise UserError(f"{page} has {opened} comments '<!-- drawn: …' but {len(blocks)} whole blocks: end each with '<!-- /drawn -->'")
+        for block in reversed(blocks):
+            body = _draw_block(root, page, block["kind"], block["files"].split(), drawn)
+            text = text[: block.start("body")] + body + text[block.end("body") :]
+        if blocks:
+            drawn[page] = text
+    return drawn
+
+
+def stale(root: Path) -> list[Path]:
+    """Files that differ from what their rows say."""
+    return [path for path, text in draw(root).items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+
+
+def _draw_block(root: Path, page: Path, kind: str, files: Sequence[str], drawn: dict[Path, str]) -> str:
+    if kind not in KINDS:
+        raise UserError(f"{page}: cannot draw {kind!r}; choose one of {', '.join(KINDS)}")
+    if not files:
+        raise UserError(f"{page}: name the files of rows after {kind!r}")
+    rows = [row.to_dict() for file in files for row in results.read(root / file)]
+    if kind in TABLES:
+        body = TABLES[kind](rows)
+        if not body:
+            raise UserError(f"{page}: {', '.join(files)} holds no rows to draw {kind!r} from")
+        return f"\n{body}\n"
+    board = DRAWINGS[kind](gather(rows))
+    if board is None:
+        raise UserError(f"{page}: {', '.join(files)} holds no rows to draw {kind!r} from")
+    name = f"{Path(files[0]).stem}-{kind.removesuffix('-picture')}"
+    picture = root / PICTURES / f"{name}.svg"
+    drawn[picture] = board.standalone(name)
+    words = board.title.replace("[", "(").replace("]", ")")
+    return f"\n![{words}]({Path(os.path.relpath(picture, page.parent)).as_posix()})\n\n"

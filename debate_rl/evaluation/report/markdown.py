@@ -1,0 +1,142 @@
+"""The report's tables as Markdown, for README and docs. Each ends with a newline and is empty where its rows are missing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from debate_rl.evaluation.report import paper
+from debate_rl.evaluation.report.content import Cell, accuracy_series, control_rows, search_curve, table2
+from debate_rl.evaluation.report.rows import (
+    DASH,
+    Estimate,
+    Row,
+    estimate,
+    judge_name,
+    main_dataset,
+    matching,
+    of_dataset,
+    percent,
+    protocol,
+    rollouts,
+    row_judge,
+)
+from debate_rl.evaluation.report.tables import COLUMNS, difference, interval, table2_note
+from debate_rl.machine import summary
+
+
+def table2_markdown(rows: Iterable[Row]) -> str:
+    """Table 2 beside the paper's, with a note on what it rests on."""
+    table = table2(_main(rows))
+    if not table:
+        return ""
+    body = []
+    for row in table:
+        judge = _cell(row.judge) if row.first == paper.ORDERS[0] else ""
+        body.append([str(row.pixels), row.first, judge, _cell(row.open), _cell(row.precommit)])
+    note = f"\n{table2_note(table)} ✓: the paper's figure lies inside our 95 % interval.\n"
+    return _table(["Pixels", "First player", *COLUMNS], body) + note
+
+
+def curves_markdown(rows: Iterable[Row]) -> str:
+    """Honest win rate by rollouts per move, a column per number of pixels."""
+    everything = _main(rows)
+    curves = [curve for pixels in (6, 4) if (curve := search_curve(everything, pixels)) is not None]
+    budgets = sorted({budget for curve in curves for budget, _ in curve.points})
+    if not curves:
+        return ""
+    body = [["no search", *(_figure(curve.start) for curve in curves)]]
+    body += [[f"{budget:,}", *(_figure(dict(curve.points).get(budget)) for curve in curves)] for budget in budgets]
+    return _table(["Rollouts per move", *(f"{curve.pixels} pixels" for curve in curves)], body)
+
+
+def controls_markdown(rows: Iterable[Row]) -> str:
+    """The controls, a column per number of pixels."""
+    controls = control_rows(_main(rows))
+    columns = sorted({pixels for control in controls for pixels in control.figures}, reverse=True)
+    body = []
+    for pair, group in itertools.groupby(controls, key=lambda control: control.pair):
+        for place, control in enumerate(group):
+            words = _escape(pair) if place == 0 else ""
+            body.append([words, _escape(control.judged), *(_figure(control.figures.get(pixels)) for pixels in columns)])
+    return _table(["Who speaks", "Judged by", *(f"{pixels} pixels" for pixels in columns)], body) if body else ""
+
+
+def accuracy_markdown(rows: Iterable[Row]) -> str:
+    """Accuracy by number of pixels, a column per judge and for debate."""
+    series = accuracy_series(_main(rows))
+    columns = [dict(line.points) for line in series]
+    counts = sorted({pixels for column in columns for pixels in column})
+    body = [[str(pixels), *(_figure(column.get(pixels)) for column in columns)] for pixels in counts]
+    return _table(["Pixels", *(_escape(line.name) for line in series)], body) if body else ""
+
+
+def judges_markdown(rows: Iterable[Row]) -> str:
+    """Every judge on random pixels: accuracy, calibration error, and the paper's accuracy; of all data sets."""
+    everything = list(rows)
+    body = []
+    for row in matching(everything, "judge_accuracy", shown="random"):
+        figure, settings = estimate(row), protocol(row)
+        same = matching(everything, "judge_ece", shown="random", pixels=settings.get("pixels"), dataset=settings.get("dataset"))
+        errors = [found for other in same if row_judge(other) == row_judge(row) and isinstance(found := other.get("value"), float)]
+        if figure is None or not errors:
+            continue
+        published = paper.JUDGE_ACCURACY.get(settings["pixels"]) if settings.get("dataset") == paper.DATASET else None
+        words = [_escape(judge_name(row)), _escape(str(settings.get("dataset"))), str(settings.get("pixels"))]
+        body.append([*words, _figure(figure), percent(published) if published is not None else DASH, percent(errors[-1])])
+    return _table(["Judge", "Data", "Pixels", "Accuracy, %", "Paper, %", "Calibration error, %"], body) if body else ""
+
+
+def speed_markdown(rows: Iterable[Row]) -> str:
+    """Measured speeds, and the machine."""
+    body = []
+    for row in rows:
+        metric, value = str(row.get("metric", "")), row.get("value")
+        if "_per_second" in metric and isinstance(value, int | float):
+            settings = protocol(row)
+            budget = rollouts(row)
+            words = ", ".join(
+                [f"{settings['pixels']} pixels"] * ("pixels" in settings) + ([f"{budget:,} rollouts per move"] if budget else [])
+            )
+            body.append([_escape(metric.replace("_", " ")), f"{value:,.0f}", _escape(words), _escape(summary(row.get("machine") or {}))])
+    return _table(["Speed", "Value", "Setting", "Machine"], body) if body else ""
+
+
+def _cell(cell: Cell) -> str:
+    ours = f"**{percent(cell.ours.value)}** [{interval(cell.ours)}]" if cell.ours else DASH
+    if cell.paper is None:
+        return ours
+    mark, words = cell.verdict()
+    against = f"paper {percent(cell.paper)}"
+    return f"{ours}<br>{against}, {difference(cell)} {mark} {words}" if cell.ours else f"{ours}<br>{against}"
+
+
+def _figure(figure: Estimate | None) -> str:
+    return f"**{percent(figure.value)}** [{interval(figure)}]" if figure else DASH
+
+
+def _table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *body]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _escape(words: str) -> str:
+    """Words that end no cell and start no markup or HTML."""
+    plain = " ".join(words.split())
+    for sign, safe in (
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ("\\", "\\\\"),
+        ("|", "\\|"),
+        ("`", "\\`"),
+        ("*", "\\*"),
+        ("[", "\\["),
+    ):
+        plain = plain.replace(sign, safe)
+    return plain
+
+
+def _main(rows: Iterable[Row]) -> list[Row]:
+    everything = list(rows)
+    return of_dataset(everything, main_dataset(everything))
