@@ -58,7 +58,7 @@ class Settings:
 
 def run(settings: Settings, context: Context) -> None:
     """Play what is missing, sum up, print the win rates."""
-    threads = context.use_threads()
+    context.use_threads()
     context.bar.unit = "rollouts"
     digits = settings.dataset.load(settings.split)
     jobs: list[Job] = []
@@ -88,7 +88,6 @@ def run(settings: Settings, context: Context) -> None:
                 start=settings.start,
                 average=settings.average,
                 seed=settings.seed,
-                threads=threads,
                 **folder.provenance,
             )
             _sum_up(folder, jobs, settings, source)

@@ -30,7 +30,7 @@ class Settings(Reproduction):
 
 def run(settings: Settings, context: Context) -> None:
     """Play what is missing, sum up, write the report, print the table."""
-    threads = context.use_threads()
+    context.use_threads()
     context.bar.unit = "rollouts"
     judges = {pixels: load_judge(judge) for pixels, judge in sorted(settings.judges.items())}
     digits = settings.dataset.load(settings.split)
@@ -45,7 +45,7 @@ def run(settings: Settings, context: Context) -> None:
             context.bar.note(f"run folder: {folder.path}")
             play_jobs(folder, jobs, digits, settings.block, context.bar)
             context.bar.clear()
-            source = provenance(settings, context, folder, threads)
+            source = provenance(settings, context, folder)
             found = collect(folder, settings, jobs, digits, judges, source)
             folder.write(TABLES, json.dumps(found.tables) + "\n")
             folder.write(GALLERY, "".join(json.dumps(record) + "\n" for record in found.gallery))
@@ -53,7 +53,7 @@ def run(settings: Settings, context: Context) -> None:
         report(folder, digits, context)
 
 
-def provenance(settings: Settings, context: Context, folder: RunFolder, threads: int) -> Provenance:
+def provenance(settings: Settings, context: Context, folder: RunFolder) -> Provenance:
     """What every row of the run repeats."""
     return Provenance(
         dataset=settings.dataset.name,
@@ -61,7 +61,6 @@ def provenance(settings: Settings, context: Context, folder: RunFolder, threads:
         start=settings.start,
         average=settings.average,
         seed=settings.seed,
-        threads=threads,
         **folder.provenance,
     )
 

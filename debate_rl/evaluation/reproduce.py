@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numba
 import numpy as np
 
 from debate_rl.agents import make_agent
@@ -26,7 +28,7 @@ from debate_rl.evaluation.summary import Summary
 from debate_rl.games.pixels import Commit, Seat, legal_pixels
 from debate_rl.judges.pretrained import Judge
 from debate_rl.results import ResultRow
-from debate_rl.runs import RunFolder, pack
+from debate_rl.runs import RunFolder
 
 # Told the name of the part at work, what is done and what there is to do in all, in rollouts (1 for an agent that does not search).
 Progress = Callable[[str, float, float], None]
@@ -222,7 +224,8 @@ def collect(
     times = _times(folder)
     for job in jobs:
         summary = summarise(folder, job, settings.average)
-        seconds, rollouts = times.get(job.study.name, (0.0, 0.0))
+        spent = times[job.study.name]
+        seconds = spent["seconds"]
         rows += study_rows(source, job.judge, job.study, summary.outcomes, seconds)
         if job.study.name.startswith("table-"):
             tables[str(job.study.pixels)] |= summary.tables()
@@ -231,48 +234,29 @@ def collect(
                 protocol = {"pixels": job.study.pixels, "shown": "debate", "commit": "none"}
                 wins = np.concatenate([summary.outcomes.open(first) for first in job.study.first])
                 rows.append(judge_error_row(source, job.judge, protocol, wins, summary.answer.error(), seconds))
-            if seconds > 0 and rollouts > 0:
-                rows.append(speed_row(source, job.judge, job.study, rollouts / seconds, len(job.indices), seconds))
+            if spent["core_seconds"] > 0:
+                rate = spent["rollouts"] / spent["core_seconds"]
+                rows.append(speed_row(source, job.judge, job.study, rate, len(job.indices), seconds))
     return Results(rows, tables, gallery)
 
 
 def _note_time(folder: RunFolder, job: Job, images: int, seconds: float) -> None:
-    line = {"study": job.study.name, "images": images, "seconds": seconds, "rollouts": job.work() * images}
+    # Sessions of one run may use different numbers of threads.
+    core_seconds = seconds * numba.get_num_threads()
+    line = {"study": job.study.name, "images": images, "seconds": seconds, "core_seconds": core_seconds, "rollouts": job.work() * images}
     with (folder.path / "times.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 
 
-def _times(folder: RunFolder) -> dict[str, tuple[float, float]]:
-    """Seconds and rollouts spent on each study, over all its sessions. A line cut short by a kill is skipped: times are not results."""
+def _times(folder: RunFolder) -> defaultdict[str, Counter[str]]:
+    """What each study took over all its sessions: `seconds`, `core_seconds`, `rollouts`. A line cut short by a kill is skipped: times are
+    not results."""
     path = folder.path / "times.jsonl"
-    spent: dict[str, tuple[float, float]] = {}
+    spent: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
             entry = json.loads(line)
-            seconds, rollouts = spent.get(entry["study"], (0.0, 0.0))
-            spent[entry["study"]] = seconds + entry["seconds"], rollouts + entry["rollouts"]
+            spent[entry["study"]].update({key: float(entry[key]) for key in ("seconds", "core_seconds", "rollouts")})
         except (ValueError, KeyError, TypeError):
             continue
     return spent
-
-
-TABLES_FILE = "tables.json"  # `Results.tables`
-GALLERY_FILE = "gallery.jsonl.gz"  # `Results.gallery`, gzip JSON lines
-
-
-def write_results(folder: RunFolder, results: Results) -> None:
-    """Leave the results in the run folder; the rows come last, and with them the run is finished."""
-    folder.write(TABLES_FILE, json.dumps(results.tables) + "\n")
-    folder.write(GALLERY_FILE, pack(results.gallery))
-    folder.finish([row.line() for row in results.rows])
-
-
-def run(
-    folder: RunFolder, settings: Reproduction, digits: Digits, judges: Mapping[int, Judge], source: Provenance, progress: Progress
-) -> list[ResultRow]:
-    """Play what is missing, sum everything up, write tables, gallery and rows into the folder, and return the rows."""
-    jobs = plan(settings, digits, judges)
-    play_jobs(folder, jobs, digits, settings.block, progress)
-    results = collect(folder, settings, jobs, digits, judges, source)
-    write_results(folder, results)
-    return results.rows

@@ -29,7 +29,6 @@ class Provenance:
     code: Mapping[str, Any]
     command: str
     machine: Any
-    threads: int
 
 
 def _row(
@@ -116,10 +115,9 @@ def judge_error_row(
     return _row(source, judge, "judge_ece", error, interval, NORMAL, len(accuracy), protocol, silent, seconds)
 
 
-def speed_row(source: Provenance, judge: Judge, study: Study, rollouts_per_second: float, n: int, seconds: float) -> ResultRow:
-    """Rollouts per second and core of a study's games, everything included; the machine's other work is not."""
-    threads = max(1, int(source.threads))
-    rate = rollouts_per_second / threads
+def speed_row(source: Provenance, judge: Judge, study: Study, rate: float, n: int, seconds: float) -> ResultRow:
+    """Rollouts per second and core of a study's games, everything included. What else the machine did is not taken out."""
     agents = {"honest": dict(study.honest), "liar": dict(study.liar)}
-    protocol = {"pixels": study.pixels, "threads": threads}
-    return _row(source, judge, "rollouts_per_second_per_core", rate, (rate, rate), "none: one run", n, protocol, agents, seconds)
+    return _row(
+        source, judge, "rollouts_per_second_per_core", rate, (rate, rate), "none: one run", n, {"pixels": study.pixels}, agents, seconds
+    )

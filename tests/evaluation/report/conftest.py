@@ -69,7 +69,6 @@ def run(tmp_path_factory: pytest.TempPathFactory, mnist_test: Digits) -> Run:
             start=0,
             average="logits",
             seed=0,
-            threads=1,
             config_hash=folder.config_hash,
             code={"version": "0", "commit": None},
             command="pytest",
