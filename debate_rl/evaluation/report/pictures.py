@@ -211,13 +211,15 @@ def confusion_figure(confusions: Sequence[Confusion]) -> Figure:
             for j in range(10):
                 if i != j:
                     colour = "white" if matrix[i, j] > 0.7 * peak else INK
-                    words = f"{matrix[i, j]:.2f}"
-                    axes.text(j, i, words if matrix[i, j] >= 1 else words[1:], ha="center", va="center", fontsize=7.5, color=colour)
-        title = "Random pixels" if confusion.kind == "random" else "Successful lies, precommitted"
-        _tidy(axes, f"{title}, {confusion.pixels} pixels (% of all test images)")
+                    value = float(matrix[i, j])
+                    words = "0" if value < 0.005 else f"{value:.2f}"[0 if value >= 1 else 1 :]
+                    axes.text(j, i, words, ha="center", va="center", fontsize=7.5, color=colour)
+        title = "Random pixels" if confusion.kind == "random" else "Successful lies"
+        _tidy(axes, f"{title}, {confusion.pixels} pixels, %")
         axes.set_xticks(range(10))
         axes.set_yticks(range(10))
-        axes.set_xlabel("judge's answer" if confusion.kind == "random" else "lie")
+        column = "judge's answer" if confusion.kind == "random" else "lie"
+        axes.set_xlabel(f"{column} (percent of all test images)")
         axes.set_ylabel("label")
     return figure
 
@@ -229,7 +231,7 @@ def calibration_figure(tables: Sequence[ReliabilityTable]) -> Figure:
     grid = figure.subplots(lines, 3, squeeze=False).ravel()
     for axes in grid[len(tables) :]:
         axes.set_axis_off()
-    titles = {"random": "Before debate", "answer": "After debate, among ten", "claims": "After debate, between the claims"}
+    titles = {"random": "Before debate", "answer": "After debate, among ten", "claims": "After debate, two claims"}
     for axes, table in zip(grid, tables, strict=False):
         low, high, _, confidence, accuracy = (np.array(column) for column in zip(*table.bins, strict=True))
         axes.bar((low + high) / 2 * 100, accuracy * 100, (high - low) * 95, color=ACCENT, alpha=0.35)
