@@ -155,7 +155,7 @@ def test_shipped_judges_are_sound_and_small(name: str) -> None:
     judge = load_judge(name)
     assert judge.name == name
     assert judge.pixels == int(name.rsplit("-", 1)[1])
-    assert (FOLDER / f"{judge.dataset}-mlp-{judge.pixels}.safetensors").stat().st_size < 1_000_000
+    assert (FOLDER / f"{judge.dataset}-mlp-{judge.pixels}.safetensors").stat().st_size < 1_500_000
     card: dict[str, Any] = judge.card
     assert len(card["test"]["mask_seeds"]) >= 5
     assert card["test"]["accuracy"] == pytest.approx(np.mean(card["test"]["accuracies"]), abs=1e-6)
