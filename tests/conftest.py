@@ -11,9 +11,14 @@ os.environ["WANDB_MODE"] = "disabled"
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 os.environ["MPLBACKEND"] = "agg"
 
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
 from debate_rl import data  # noqa: E402
+
+# how long an example takes says something about the machine's other work, not about the code
+hypothesis.settings.register_profile("debate-rl", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("debate-rl")
 
 
 @pytest.fixture(scope="session")
