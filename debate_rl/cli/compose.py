@@ -6,7 +6,7 @@ import contextlib
 import difflib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import hydra
@@ -124,11 +124,10 @@ def _check(verb: str, overrides: Sequence[str], loader: ConfigLoader) -> list[Ov
         if name not in known_groups:
             raise UserError(f"debate-rl {verb}: {unknown_setting(name, known_groups)}")
         _check_option(override, loader)
-    with _one_line(verb):
-        chosen = [str(override.input_line) for override in groups if not override.is_sweep_override()]
-        known = dotted(_plain(hydra.compose(verb, chosen)))
-    # a sweep over options may bring keys that the default option lacks: leave those to Hydra
-    lenient = any(override.is_sweep_override() for override in groups)
+    chosen = {override.package or override.key_or_group: str(override.value()) for override in groups if not _is_several(override)}
+    known = _with_parents(entry.key for entry in help.entries(verb, chosen))
+    # a sweep over options, or a list of them, may bring keys that the default option lacks: leave those to Hydra
+    lenient = any(_is_several(override) for override in groups)
     for override in parsed:
         key = override.key_or_group
         if override in groups or key.startswith("hydra.") or key.startswith("hydra/") or override.is_add() or lenient:
@@ -152,10 +151,17 @@ def _normal(text: str, loader: ConfigLoader) -> str:
     return f"{key}{equals}{value}"
 
 
-def _plain(config: DictConfig) -> Mapping[str, Any]:
-    plain = OmegaConf.to_container(config, resolve=False)
-    assert isinstance(plain, dict)
-    return {str(key): value for key, value in plain.items()}
+def _with_parents(keys: Iterable[str]) -> list[str]:
+    """Dotted keys and the groups they lie in."""
+    found: dict[str, None] = {}
+    for key in keys:
+        parts = key.split(".")
+        found.update(dict.fromkeys(".".join(parts[:depth]) for depth in range(1, len(parts) + 1)))
+    return list(found)
+
+
+def _is_several(override: Override) -> bool:
+    return override.is_sweep_override() or isinstance(override.value(), list)
 
 
 def _is_group(override: Override, loader: ConfigLoader) -> bool:

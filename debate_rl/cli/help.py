@@ -6,7 +6,7 @@ import importlib.resources
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -78,13 +78,17 @@ def groups(verb: str) -> list[tuple[str, str, str | None]]:
     return [found for found in _walk(verb) if found[0]]
 
 
-def entries(verb: str) -> list[Entry]:
-    """Every setting of a verb with the default options chosen: its own, then the groups', then those that all verbs share."""
+def entries(verb: str, chosen_options: Mapping[str, str] | None = None) -> list[Entry]:
+    """Every setting of a verb: its own, then the groups', then those that all verbs share.
+
+    `chosen_options` maps a package to the option chosen for it instead of the default.
+    """
     own, chosen, shared = list(read(verb).entries), [], []
     for group, package, option in _walk(verb):
         if not group:
             shared += list(read(package).entries)
         elif option is not None:
+            option = (chosen_options or {}).get(package, option)
             prefix = "" if read(f"{group}/{option}").top else f"{package}."
             chosen += [Entry(prefix + entry.key, entry.value, entry.comment) for entry in option_entries(group, option)]
     names = {entry.key for entry in own}
