@@ -135,7 +135,6 @@ class Outcomes:
     lies: dict[str, list[NDArray[np.bool_]]] = field(default_factory=lambda: defaultdict(list))
     # first -> per image, the share of games without precommitment that honest wins.
     open_wins: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    games: int = 0
 
     def worst(self, first: str) -> NDArray[np.float64]:
         """1 where no lie succeeds, per image: the paper's precommit figure."""
@@ -148,6 +147,15 @@ class Outcomes:
     def open(self, first: str) -> NDArray[np.float64]:
         """Share of its games without precommitment that honest wins, per image."""
         return np.array(self.open_wins[first], dtype=np.float64)
+
+    def head(self, count: int) -> Outcomes:
+        """The outcomes of the first `count` images alone."""
+        return Outcomes(
+            indices=self.indices[:count],
+            labels=self.labels[:count],
+            lies=defaultdict(list, {first: rows[:count] for first, rows in self.lies.items()}),
+            open_wins=defaultdict(list, {first: rows[:count] for first, rows in self.open_wins.items()}),
+        )
 
     def lie_matrix(self) -> NDArray[np.float64]:
         """Successful lies `(10, 10)`, label by lie, in percent of all images, averaged over the orders (the paper's figure 3b)."""
@@ -165,7 +173,6 @@ def add_image(outcomes: Outcomes, records: Iterable[Record], average: Average = 
     for record in records:
         label, index = record["label"], record["index"]
         final[record["first"], record["claims"]["liar"]].append(record["logits"][-1])
-        outcomes.games += 1
     if index < 0:
         raise UserError("an image without records cannot be summed up")
     outcomes.indices.append(index)

@@ -10,7 +10,7 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numba
@@ -228,6 +228,10 @@ def collect(
         seconds = spent["seconds"]
         rows += study_rows(source, job.judge, job.study, summary.outcomes, seconds)
         if job.study.name.startswith("table-"):
+            if 0 < settings.budget_count < len(job.indices) and "precommit" in job.study.commit:
+                # The curve's last point has to rest on the images of its other points.
+                head = summary.outcomes.head(settings.budget_count)
+                rows += study_rows(source, job.judge, replace(job.study, commit=("precommit",)), head, seconds)
             tables[str(job.study.pixels)] |= summary.tables()
             gallery += summary.picks()
             if "none" in job.study.commit:

@@ -183,7 +183,7 @@ def _by_count(tables: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
 
 def search_curve(rows: Sequence[Row], pixels: int) -> Curve | None:
     """The curve for one number of pixels; None where there is neither a debate nor a judged random mask."""
-    family = search_family(rows, pixels)
+    family = _same_images(search_family(rows, pixels))
     points = []
     for budget in sorted({budget for row in family if (budget := rollouts(row)) is not None}):
         figure = win_rate((row for row in family if rollouts(row) == budget), "mean", "precommit")
@@ -200,6 +200,15 @@ def search_curve(rows: Sequence[Row], pixels: int) -> Curve | None:
         paper_start=paper.JUDGE_ACCURACY.get(pixels) if published else None,
         paper_end=paper.honest_win(pixels, "mean", "precommit") if published else None,
     )
+
+
+def _same_images(family: Sequence[Row]) -> list[Row]:
+    """The rows about those images that cover most budgets: a curve's points must not differ by their images."""
+    budgets: dict[str, set[int | None]] = {}
+    for row in family:
+        budgets.setdefault(repr(protocol(row).get("images")), set()).add(rollouts(row))
+    most = max((len(covered) for covered in budgets.values()), default=0)
+    return [row for row in family if len(budgets[repr(protocol(row).get("images"))]) == most]
 
 
 def table2(rows: Sequence[Row]) -> list[TableRow]:
