@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,11 +10,11 @@ from debate_rl import results
 from debate_rl.agents import make_agent
 from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
+from debate_rl.data import Digits
 from debate_rl.errors import UserError
 from debate_rl.evaluation.protocol import SILENT, Average, Study
-from debate_rl.evaluation.report.folder import GALLERY, TABLES
-from debate_rl.evaluation.reproduce import Job, image_range, play_jobs, summarise
-from debate_rl.evaluation.rows import Provenance, study_rows
+from debate_rl.evaluation.reproduce import Job, Results, identity, image_range, play_jobs, spent_seconds, summarise, write_results
+from debate_rl.evaluation.rows import Source, study_rows
 from debate_rl.games.pixels import Commit, Seat
 from debate_rl.judges.pretrained import load_judge
 from debate_rl.results import ResultRow
@@ -75,22 +74,14 @@ def run(settings: Settings, context: Context) -> None:
         )
         jobs.append(Job(study, image_range(digits, settings.start, settings.count, pixels), load_judge(settings.judges[pixels])))
     check_agents(jobs)
-    config = {**context.config, "judge_hashes": {str(job.study.pixels): job.judge.hash for job in jobs}}
+    config = {**context.config, **identity({job.study.pixels: job.judge for job in jobs})}
     with context.open_folder(settings.name, config) as folder:
         if folder.finished:
             context.bar.note(f"finished before: {folder.path}")
         else:
             context.bar.note(f"run folder: {folder.path}")
             play_jobs(folder, jobs, digits, settings.block, context.bar)
-            source = Provenance(
-                dataset=digits.name,
-                split=digits.split,
-                start=settings.start,
-                average=settings.average,
-                seed=settings.seed,
-                **folder.provenance,
-            )
-            _sum_up(folder, jobs, settings, source)
+            _sum_up(folder, jobs, settings, digits)
         context.bar.clear()
         for row in results.read(folder.results):
             context.say(line(row))
@@ -106,16 +97,16 @@ def check_agents(jobs: Sequence[Job]) -> None:
                 make_agent(agent, job.judge)
 
 
-def _sum_up(folder: RunFolder, jobs: list[Job], settings: Settings, source: Provenance) -> None:
-    rows, tables, gallery = [], {}, []
+def _sum_up(folder: RunFolder, jobs: list[Job], settings: Settings, digits: Digits) -> None:
+    found = Results([], {}, [])
     for job in jobs:
         summary = summarise(folder, job, settings.average)
-        rows += study_rows(source, job.judge, job.study, summary.outcomes, 0.0)
-        tables[str(job.study.pixels)] = summary.tables()
-        gallery += summary.picks()
-    folder.write(TABLES, json.dumps(tables) + "\n")
-    folder.write(GALLERY, "".join(json.dumps(record) + "\n" for record in gallery))
-    folder.finish(row.line() for row in rows)
+        seconds = spent_seconds(folder, job.study.name)
+        source = Source(digits.name, digits.split, settings.seed, settings.average, folder.provenance, job.judge, job.indices, seconds)
+        found.rows.extend(study_rows(source, job.study, summary.outcomes))
+        found.tables[str(job.study.pixels)] = summary.tables()
+        found.gallery.extend(summary.picks())
+    write_results(folder, found)
 
 
 def line(row: ResultRow) -> str:

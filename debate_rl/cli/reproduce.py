@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,9 +11,7 @@ from debate_rl.cli.data import DatasetSettings
 from debate_rl.cli.evaluate import check_agents
 from debate_rl.data import Digits
 from debate_rl.evaluation.report import read_run, terminal_table, write_report
-from debate_rl.evaluation.report.folder import GALLERY, TABLES
-from debate_rl.evaluation.reproduce import Reproduction, collect, plan, play_jobs
-from debate_rl.evaluation.rows import Provenance
+from debate_rl.evaluation.reproduce import Reproduction, collect, identity, plan, play_jobs, write_results
 from debate_rl.judges.pretrained import load_judge
 from debate_rl.runs import RunFolder
 
@@ -36,8 +33,7 @@ def run(settings: Settings, context: Context) -> None:
     digits = settings.dataset.load(settings.split)
     jobs = plan(settings, digits, judges)
     check_agents(jobs)
-    # The same name may stand for other weights one day: then it is another run.
-    config = {**context.config, "judge_hashes": {str(pixels): judge.hash for pixels, judge in judges.items()}}
+    config = {**context.config, **identity(judges)}
     with context.open_folder(settings.name, config) as folder:
         if folder.finished:
             context.bar.note(f"finished before: {folder.path}")
@@ -45,24 +41,8 @@ def run(settings: Settings, context: Context) -> None:
             context.bar.note(f"run folder: {folder.path}")
             play_jobs(folder, jobs, digits, settings.block, context.bar)
             context.bar.clear()
-            source = provenance(settings, context, folder)
-            found = collect(folder, settings, jobs, digits, judges, source)
-            folder.write(TABLES, json.dumps(found.tables) + "\n")
-            folder.write(GALLERY, "".join(json.dumps(record) + "\n" for record in found.gallery))
-            folder.finish(row.line() for row in found.rows)
+            write_results(folder, collect(folder, settings, jobs, digits, judges, folder.provenance))
         report(folder, digits, context)
-
-
-def provenance(settings: Settings, context: Context, folder: RunFolder) -> Provenance:
-    """What every row of the run repeats."""
-    return Provenance(
-        dataset=settings.dataset.name,
-        split=settings.split,
-        start=settings.start,
-        average=settings.average,
-        seed=settings.seed,
-        **folder.provenance,
-    )
 
 
 def report(folder: RunFolder, digits: Digits, context: Context) -> None:

@@ -55,14 +55,14 @@ def judge_random_pixels(judge: Judge, digits: Digits, indices: NDArray[np.intege
         answers = logits.argmax(axis=1)
         correct[:, number] = answers == labels
         np.add.at(confusion, (labels, answers), 100.0 / (n * masks))
-        reliability.add(softmax(logits).max(axis=1), answers == labels)
+        reliability.add(softmax(logits).max(axis=1), answers == labels, rows)
     lies = np.ones((n, CLASSES), dtype=np.bool_)
     lies[rows, labels] = False
     half = masks // 2
     best = np.zeros(n)
     for chosen_on, measured_on in ((slice(0, half), slice(half, None)), (slice(half, None), slice(0, half))):
-        losses = np.where(lies, beaten[:, chosen_on].mean(axis=1), np.inf)
-        best += beaten[rows, measured_on, :][rows, :, losses.argmin(axis=1)].mean(axis=1) / 2
+        truth_wins = np.where(lies, beaten[:, chosen_on].mean(axis=1), np.inf)  # (n, 10)
+        best += beaten[:, measured_on][rows, :, truth_wins.argmin(axis=1)].mean(axis=1) / 2
     return NoDebate(
         correct=correct,
         random_lie=(beaten.mean(axis=1) * lies).sum(axis=1) / (CLASSES - 1),

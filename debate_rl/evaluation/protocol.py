@@ -66,6 +66,12 @@ class Study:
             raise UserError(f"seed is {self.seed}; it must be zero or more")
         if not self.first or not set(self.first) <= set(SEATS):
             raise UserError(f"first is {list(self.first)}; it must list 'honest', 'liar' or both")
+        if self.honest == SILENT and self.liar == SILENT:
+            raise UserError("both seats are silent; at least one agent must speak")
+        for seat, other in ((self.honest, self.liar), (self.liar, self.honest)):
+            if other == SILENT and seat.get("name") == "mcts":
+                # Its tree would alternate with an opponent who never moves.
+                raise UserError("the mcts agent searches a game of two; beside a silent seat choose greedy or random")
         if not self.commit or not set(self.commit) <= {"precommit", "none"}:
             raise UserError(f"commit is {list(self.commit)}; it must list 'precommit', 'none' or both")
 
@@ -134,19 +140,19 @@ class Outcomes:
     # (first, "precommit") -> per image, does each lie succeed (10,) bool; the label's own place is False.
     lies: dict[str, list[NDArray[np.bool_]]] = field(default_factory=lambda: defaultdict(list))
     # first -> per image, the share of games without precommitment that honest wins.
-    open_wins: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    open_shares: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    def worst(self, first: str) -> NDArray[np.float64]:
+    def no_lie_succeeds(self, first: str) -> NDArray[np.float64]:
         """1 where no lie succeeds, per image: the paper's precommit figure."""
         return 1.0 - np.array([row.any() for row in self.lies[first]], dtype=np.float64)
 
-    def random(self, first: str) -> NDArray[np.float64]:
+    def random_lie_fails(self, first: str) -> NDArray[np.float64]:
         """Share of the nine lies that fail, per image: the chance against one random lie."""
         return 1.0 - np.array([row.sum() / (CLASSES - 1) for row in self.lies[first]], dtype=np.float64)
 
-    def open(self, first: str) -> NDArray[np.float64]:
+    def open_wins(self, first: str) -> NDArray[np.float64]:
         """Share of its games without precommitment that honest wins, per image."""
-        return np.array(self.open_wins[first], dtype=np.float64)
+        return np.array(self.open_shares[first], dtype=np.float64)
 
     def head(self, count: int) -> Outcomes:
         """The outcomes of the first `count` images alone."""
@@ -154,7 +160,7 @@ class Outcomes:
             indices=self.indices[:count],
             labels=self.labels[:count],
             lies=defaultdict(list, {first: rows[:count] for first, rows in self.lies.items()}),
-            open_wins=defaultdict(list, {first: rows[:count] for first, rows in self.open_wins.items()}),
+            open_shares=defaultdict(list, {first: rows[:count] for first, rows in self.open_shares.items()}),
         )
 
     def lie_matrix(self) -> NDArray[np.float64]:
@@ -188,7 +194,7 @@ def add_image(outcomes: Outcomes, records: Iterable[Record], average: Average = 
         if None in claims:
             games = final[first, None]
             wins = honest_wins(games, [label] * len(games), NO_LIE)
-            outcomes.open_wins[first].append(float(wins.mean()))
+            outcomes.open_shares[first].append(float(wins.mean()))
 
 
 def lie_fails(logits: Sequence[Sequence[float]], label: int, lie: int, average: Average) -> bool:

@@ -23,12 +23,15 @@ from debate_rl.errors import UserError
 from debate_rl.evaluation.controls import judge_random_pixels
 from debate_rl.evaluation.protocol import SILENT, Average, Study, play_images
 from debate_rl.evaluation.records import Record
-from debate_rl.evaluation.rows import Provenance, judge_error_row, no_debate_rows, speed_row, study_rows
+from debate_rl.evaluation.report.folder import GALLERY, TABLES
+from debate_rl.evaluation.rows import Source, accuracy_row, calibration_row, no_debate_rows, speed_row, study_rows
 from debate_rl.evaluation.summary import Summary
+from debate_rl.games.pixels import VERSION as GAME_VERSION
 from debate_rl.games.pixels import Commit, Seat, legal_pixels
 from debate_rl.judges.pretrained import Judge
 from debate_rl.results import ResultRow
 from debate_rl.runs import RunFolder
+from debate_rl.search.puct import VERSION as SEARCH_VERSION
 
 # Told the name of the part at work, what is done and what there is to do in all, in rollouts (1 for an agent that does not search).
 Progress = Callable[[str, float, float], None]
@@ -125,11 +128,13 @@ def plan(settings: Reproduction, digits: Digits, judges: Mapping[int, Judge]) ->
             orders = {"first": settings.first[:1]} if SILENT in (honest, liar) else {}
             add(f"{name}-{pixels}", settings.control_count, pixels, judge, honest, liar, commit=settings.commit, repetitions=1, **orders)
     widest = judges[max(judges)]
-    for pixels in settings.sweep_pixels if "precommit" in settings.commit else ():
+    # Both curves vary the search's budget or fix one of their own: an agent without rollouts has neither.
+    curves = "precommit" in settings.commit and "rollouts" in settings.agent
+    for pixels in settings.sweep_pixels if curves else ():
         agent = {**settings.agent, "rollouts": settings.sweep_rollouts}
         add(f"pixels-{pixels}", settings.sweep_count, pixels, widest, agent, agent, commit=("precommit",))
     for pixels, judge in judges.items():
-        for rollouts in settings.budgets if "precommit" in settings.commit else ():
+        for rollouts in settings.budgets if curves else ():
             agent = {**settings.agent, "rollouts": rollouts}
             add(f"budget-{pixels}-{rollouts}", settings.budget_count, pixels, judge, agent, agent, commit=("precommit",))
     for pixels, judge in judges.items():
@@ -148,6 +153,18 @@ def image_range(digits: Digits, start: int, count: int, pixels: int) -> tuple[in
         raise UserError(f"images {start} to {start + count - 1} are not all in {digits.name} {digits.split}, which has 0 to {last}")
     enough = legal_pixels(digits.images[start : start + count]).sum(axis=1) >= pixels
     return tuple((start + np.flatnonzero(enough)).tolist())
+
+
+def identity(judges: Mapping[int, Judge]) -> dict[str, Any]:
+    """What besides its configuration decides a run's games: the judges' weights and the versions of the rules and of the search.
+
+    It belongs into the hash of the run folder: the same name may stand for other weights one day, and finished images must not be mixed
+    with those of other code.
+    """
+    return {
+        "judge_hashes": {str(pixels): judge.hash for pixels, judge in judges.items()},
+        "versions": {"game": GAME_VERSION, "search": SEARCH_VERSION},
+    }
 
 
 def play_jobs(folder: RunFolder, jobs: Sequence[Job], digits: Digits, block: int, progress: Progress) -> None:
@@ -199,9 +216,14 @@ class Results:
 
 
 def collect(
-    folder: RunFolder, settings: Reproduction, jobs: Sequence[Job], digits: Digits, judges: Mapping[int, Judge], source: Provenance
+    folder: RunFolder,
+    settings: Reproduction,
+    jobs: Sequence[Job],
+    digits: Digits,
+    judges: Mapping[int, Judge],
+    provenance: Mapping[str, Any],
 ) -> Results:
-    """Rows, tables and gallery of finished jobs.
+    """Rows, tables and gallery of finished jobs; `provenance` is the run's, see `RunFolder.provenance`.
 
     `tables[str(pixels)]` holds, where the parts were played: `random` (the judge's answers on random pixels: `confusion` in percent of
     all images, label by answer, and `reliability`), and of the table's study `lies` (successful lies in percent of all images, label by
@@ -211,37 +233,54 @@ def collect(
     rows: list[ResultRow] = []
     tables: dict[str, Any] = {str(pixels): {} for pixels in judges}
     gallery: list[Record] = []
+
+    def source(judge: Judge, seconds: float) -> Source:
+        return Source(digits.name, digits.split, settings.seed, settings.average, provenance, judge, seconds=seconds)
+
+    everything = range(len(digits.labels))
+    # The curve against search starts from the judge alone, on the images of its other points.
+    curve_images = everything[settings.start : settings.start + (settings.budget_count or settings.count)]
     for pixels, judge in judges.items():
         for shown in sorted({pixels, *settings.sweep_pixels}):
-            started = time.perf_counter()
-            indices = np.arange(len(digits.labels))
-            found = judge_random_pixels(judge, digits, indices, shown, masks=settings.masks, seed=settings.seed)
-            everything = no_debate_rows(source, judge, shown, found, time.perf_counter() - started)
-            # Away from the judge's own pixel count only its accuracy is of interest.
-            rows += everything if shown == pixels else everything[:1]
-            if shown == pixels:
-                tables[str(pixels)]["random"] = {"confusion": found.confusion.tolist(), "reliability": found.reliability.table()}
+            for images in (everything, curve_images) if shown == pixels else (everything,):
+                started = time.perf_counter()
+                found = judge_random_pixels(judge, digits, np.array(images), shown, masks=settings.masks, seed=settings.seed)
+                of = source(judge, time.perf_counter() - started).about(images)
+                if shown == pixels and images is everything:
+                    rows += no_debate_rows(of, shown, found)
+                    tables[str(pixels)]["random"] = {"confusion": found.confusion.tolist(), "reliability": found.reliability.table()}
+                else:  # away from the judge's own pixel count only its accuracy is of interest
+                    rows.append(accuracy_row(of, shown, found))
     times = _times(folder)
     for job in jobs:
         summary = summarise(folder, job, settings.average)
-        spent = times[job.study.name]
-        seconds = spent["seconds"]
-        rows += study_rows(source, job.judge, job.study, summary.outcomes, seconds)
+        spent_on = times[job.study.name]
+        of = source(job.judge, spent_on["seconds"]).about(job.indices)
+        rows += study_rows(of, job.study, summary.outcomes)
         if job.study.name.startswith("table-"):
             if 0 < settings.budget_count < len(job.indices) and "precommit" in job.study.commit:
                 # The curve's last point has to rest on the images of its other points.
                 head = summary.outcomes.head(settings.budget_count)
-                rows += study_rows(source, job.judge, replace(job.study, commit=("precommit",)), head, seconds)
+                rows += study_rows(of, replace(job.study, commit=("precommit",)), head)
             tables[str(job.study.pixels)] |= summary.tables()
             gallery += summary.picks()
             if "none" in job.study.commit:
-                protocol = {"pixels": job.study.pixels, "shown": "debate", "commit": "none"}
-                wins = np.concatenate([summary.outcomes.open(first) for first in job.study.first])
-                rows.append(judge_error_row(source, job.judge, protocol, wins, summary.answer.error(), seconds))
-            if spent["core_seconds"] > 0:
-                rate = spent["rollouts"] / spent["core_seconds"]
-                rows.append(speed_row(source, job.judge, job.study, rate, len(job.indices), seconds))
+                rows.append(calibration_row(of, {"pixels": job.study.pixels, "shown": "debate", "commit": "none"}, summary.answer))
+            if spent_on["core_seconds"] > 0:
+                rows.append(speed_row(of, job.study, spent_on["rollouts"] / spent_on["core_seconds"]))
     return Results(rows, tables, gallery)
+
+
+def write_results(folder: RunFolder, results: Results) -> None:
+    """Leave the results in the run folder, for `report`; the rows come last, and with them the run is finished."""
+    folder.write(TABLES, json.dumps(results.tables) + "\n")
+    folder.write(GALLERY, "".join(json.dumps(record) + "\n" for record in results.gallery))
+    folder.finish(row.line() for row in results.rows)
+
+
+def spent_seconds(folder: RunFolder, study: str) -> float:
+    """Wall time spent on a study, over all its sessions."""
+    return float(_times(folder)[study]["seconds"])
 
 
 def _note_time(folder: RunFolder, job: Job, images: int, seconds: float) -> None:

@@ -33,13 +33,14 @@ class Summary:
         """Take in all records of one image."""
         add_image(self.outcomes, records, self.average)
         probabilities = softmax(np.array([record["logits"][-1] for record in records]))
+        image = np.array([len(self.outcomes.indices) - 1])
         for record, row in zip(records, probabilities, strict=True):
             label, lie = record["label"], record["claims"]["liar"]
             if lie is None:
-                self.answer.add(row.max(keepdims=True), np.array([int(row.argmax()) == label]))
+                self.answer.add(row.max(keepdims=True), np.array([int(row.argmax()) == label]), image)
             else:
                 pair = row[[label, lie]]
-                self.claims.add(pair.max(keepdims=True) / pair.sum(), np.array([bool(pair[0] > pair[1])]))
+                self.claims.add(pair.max(keepdims=True) / pair.sum(), np.array([bool(pair[0] > pair[1])]), image)
         self._pick(records)
 
     def _pick(self, records: Sequence[Record]) -> None:

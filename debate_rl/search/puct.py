@@ -13,7 +13,7 @@ the game finished with random pixels, as in Coulom 2006; `partial`: the unfinish
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numba
 import numpy as np
@@ -24,6 +24,8 @@ from debate_rl.games.pixels import PIXELS_PER_IMAGE, GameBatch
 from debate_rl.judges.kernels import JudgeWeights, image_columns, leaf_weights
 from debate_rl.search import rollout
 from debate_rl.search.arena import Arena, entries_needed, new_arena, rebase_tree
+
+VERSION: Final = 0  # bump when a change could alter the moves of any search
 
 
 @dataclass(frozen=True)

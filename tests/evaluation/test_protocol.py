@@ -87,12 +87,12 @@ def test_a_lone_advocate_makes_every_move(mnist_test, judge):
     for records in alone.values():
         assert records[0]["agents"]["liar"] == SILENT
         add_image(summary, records)
-    assert summary.open("honest").mean() > 0.9  # the judge can be shown almost any digit
+    assert summary.open_wins("honest").mean() > 0.9  # the judge can be shown almost any digit
     lying = played(mnist_test, judge, study(honest=SILENT, liar={"name": "greedy"}, first=("liar",)), indices)
     summary = Outcomes()
     for records in lying.values():
         add_image(summary, records)
-    assert summary.worst("liar").mean() < 0.1 and summary.open("liar").mean() < 0.1
+    assert summary.no_lie_succeeds("liar").mean() < 0.1 and summary.open_wins("liar").mean() < 0.1
     with pytest.raises(UserError, match="silent"):
         played(mnist_test, judge, study(honest=SILENT, liar=SILENT), [0])
 
@@ -136,8 +136,8 @@ def test_games_without_a_lie_count_one_by_one():
     won = {"label": 0, "index": 5, "first": "honest", "claims": {"liar": None}, "logits": [final]}
     outcomes = Outcomes()
     add_image(outcomes, [*records, won, {**won, "logits": [[0.0] * 10]}])
-    assert outcomes.open("liar").tolist() == [0.0]
-    assert outcomes.open("honest").tolist() == [0.5]  # the second is a tie
+    assert outcomes.open_wins("liar").tolist() == [0.0]
+    assert outcomes.open_wins("honest").tolist() == [0.5]  # the second is a tie
 
 
 def test_one_successful_lie_loses_the_image():
@@ -151,8 +151,8 @@ def test_one_successful_lie_loses_the_image():
     outcomes = Outcomes()
     lies = [lie for lie in range(10) if lie != 4]
     add_image(outcomes, [record("honest", lie, lie != 7) for lie in lies] + [record("liar", lie, True) for lie in lies])
-    assert outcomes.worst("honest").tolist() == [0.0] and outcomes.worst("liar").tolist() == [1.0]
-    assert outcomes.random("honest").tolist() == [pytest.approx(8 / 9)]
+    assert outcomes.no_lie_succeeds("honest").tolist() == [0.0] and outcomes.no_lie_succeeds("liar").tolist() == [1.0]
+    assert outcomes.random_lie_fails("honest").tolist() == [pytest.approx(8 / 9)]
     matrix = outcomes.lie_matrix()
     assert matrix[4, 7] == 50.0 and matrix.sum() == 50.0  # one order of two, percent of all images
     with pytest.raises(UserError, match="without records"):
@@ -180,7 +180,7 @@ def test_random_debaters_leave_the_judge_at_its_random_accuracy(mnist_test):
     for records in played(mnist_test, judge, chosen, list(range(1500))).values():
         add_image(outcomes, records)
     alone = judge_random_pixels(judge, mnist_test, np.arange(1500), 6, masks=10, seed=0).correct.mean()
-    both = np.concatenate([outcomes.open("honest"), outcomes.open("liar")])
+    both = np.concatenate([outcomes.open_wins("honest"), outcomes.open_wins("liar")])
     assert both.mean() == pytest.approx(alone, abs=0.035)  # about three standard errors
 
 

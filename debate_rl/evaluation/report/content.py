@@ -189,7 +189,9 @@ def search_curve(rows: Sequence[Row], pixels: int) -> Curve | None:
         figure = win_rate((row for row in family if rollouts(row) == budget), "mean", "precommit")
         if figure is not None:
             points.append((budget, figure))
-    start = judge_accuracy(rows, pixels, row_judge(points[-1][1].row) if points else None)
+    images = protocol(points[-1][1].row).get("images") if points else None
+    alike = [row for row in matching(rows, "judge_accuracy", pixels=pixels, shown="random") if protocol(row).get("images") == images]
+    start = judge_accuracy(alike or rows, pixels, row_judge(points[-1][1].row) if points else None)
     if start is None and not points:
         return None
     published = main_dataset(rows) == paper.DATASET

@@ -17,7 +17,6 @@ from debate_rl.evaluation.report.folder import GALLERY, TABLES
 from debate_rl.evaluation.report.gallery import pick_games
 from debate_rl.evaluation.report.page import page_html
 from debate_rl.evaluation.reproduce import Reproduction, collect, plan, play_jobs
-from debate_rl.evaluation.rows import Provenance
 from debate_rl.judges.pretrained import load_judge
 from debate_rl.machine import describe
 from debate_rl.runs import RunFolder
@@ -63,18 +62,13 @@ def run(tmp_path_factory: pytest.TempPathFactory, mnist_test: Digits) -> Run:
         tmp_path_factory.mktemp("outputs"), "reproduce", "small", {"dataset": {"name": "mnist"}, "split": "test"}
     ) as folder:
         play_jobs(folder, jobs, digits, settings.block, lambda name, done, total: None)
-        source = Provenance(
-            dataset="mnist",
-            split="test",
-            start=0,
-            average="logits",
-            seed=0,
-            config_hash=folder.config_hash,
-            code={"version": "0", "commit": None},
-            command="pytest",
-            machine=describe(),
-        )
-        found = collect(folder, settings, jobs, digits, judges, source)
+        provenance = {
+            "config_hash": folder.config_hash,
+            "code": {"version": "0", "commit": None},
+            "command": "pytest",
+            "machine": describe(),
+        }
+        found = collect(folder, settings, jobs, digits, judges, provenance)
         folder.write(TABLES, json.dumps(found.tables))
         folder.write(GALLERY, "".join(json.dumps(record) + "\n" for record in found.gallery))
         folder.finish(row.line() for row in found.rows)
