@@ -97,8 +97,10 @@ def pick(rows: list[Row], metric: str, *, rollouts: int | None = None, **protoco
         and all(row["protocol"].get(key) == value for key, value in protocol.items())
         and (rollouts is None or row["agents"]["honest"].get("rollouts") == rollouts)
     ]
-    assert len(found) == 1, [row["protocol"] for row in found]
-    return found[0]
+    # The curve's points repeat a figure on fewer images: the one on most is meant.
+    found.sort(key=lambda row: row["n"])
+    assert found and (len(found) == 1 or found[-2]["n"] < found[-1]["n"]), [row["protocol"] for row in found]
+    return found[-1]
 
 
 def percents(row: Row) -> tuple[str, str, str]:

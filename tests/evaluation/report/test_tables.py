@@ -74,7 +74,7 @@ def test_markdown_table_2_holds_the_rows(run: Run) -> None:
 
 
 def test_the_other_markdown_tables_hold_the_rows(run: Run) -> None:
-    accuracies = [row for row in run.rows if row["metric"] == "judge_accuracy"]
+    accuracies = [row for row in run.rows if row["metric"] == "judge_accuracy" and row["n"] == len(run.digits)]
     errors = [row for row in run.rows if row["metric"] == "judge_ece" and row["protocol"]["shown"] == "random"]
     greedy = [row for row in run.rows if row["agents"]["liar"].get("name") == "greedy" and row["protocol"]["first"] == "mean"]
     curve = [pick(run.rows, "honest_win_rate", rollouts=10, pixels=pixels, first="mean", lies="worst") for pixels in (4, 6)]
