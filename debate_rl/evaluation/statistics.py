@@ -30,7 +30,7 @@ def wilson(successes: float, n: int) -> tuple[float, float]:
 def mean_interval(values: ArrayLike, low: float = 0.0, high: float = 1.0) -> tuple[float, float, float, str]:
     """Mean of one value per image, its 95 % interval within `[low, high]`, and the method's name.
 
-    Yes/no values get Wilson's interval, others the normal one from their sample variance.
+    Yes/no values get Wilson's interval, others the normal one from their sample variance; shares that are all alike get Wilson's too.
     """
     sample = np.asarray(values, dtype=np.float64)
     n = len(sample)
@@ -39,5 +39,7 @@ def mean_interval(values: ArrayLike, low: float = 0.0, high: float = 1.0) -> tup
     mean = float(sample.mean())
     if (low, high) == (0.0, 1.0) and np.isin(sample, (0.0, 1.0)).all():
         return mean, *wilson(float(sample.sum()), n), WILSON
+    if (low, high) == (0.0, 1.0) and (n == 1 or np.ptp(sample) == 0):
+        return mean, *wilson(mean * n, n), WILSON  # no spread seen is not no spread
     half = Z95 * float(sample.std(ddof=1)) / math.sqrt(n) if n > 1 else high - low
     return mean, max(low, mean - half), min(high, mean + half), NORMAL

@@ -43,6 +43,8 @@ def test_the_method_is_named_and_clustered():
     half = 1.959963984540054 * np.std([0.5, 1.0, 0.0, 1.0], ddof=1) / 2
     assert (value, low, high) == pytest.approx((0.625, 0.625 - half, min(1.0, 0.625 + half)))
     assert math.isnan(mean_interval([])[0])
+    value, low, high, _ = mean_interval([2 / 3] * 4)
+    assert low < value < high  # four equal shares are not a certainty
 
 
 def test_two_orders_of_one_image_are_one_observation():
