@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from debate_rl.cli import interrupt
 from debate_rl.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _FLAGS: Final = "-h/--help, -m/--multirun, --cfg and --version"
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code. Only our own bugs get out as exceptions."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    interrupt.listen()
     try:
         with _warnings_on_stderr():
             code = _dispatch(words)

@@ -6,6 +6,8 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from debate_rl.cli import interrupt
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -25,7 +27,8 @@ class Bar:
         self._total = -1.0
 
     def __call__(self, description: str, done: float, total: float) -> None:
-        """Show the bar at `done` of `total`; another total starts a new bar."""
+        """Show the bar at `done` of `total`; another total starts a new bar. Raises KeyboardInterrupt after a Ctrl-C that was dropped."""
+        interrupt.check()
         if not self.enabled:
             return
         if self._progress is None:
