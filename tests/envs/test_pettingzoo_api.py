@@ -63,6 +63,44 @@ def test_parallel_seed(make: Make) -> None:
     parallel_seed_test(lambda: make("parallel_env"), num_cycles=20)
 
 
+def legal_episodes(env: Any, seed: int, count: int = 3) -> list[Any]:
+    """Everything an agent sees in `count` episodes of legal moves, of which the first is seeded; the moves are drawn alike every time."""
+    rng = np.random.default_rng(0)
+    seen: list[Any] = []
+    for episode in range(count):
+        observations, infos = env.reset(seed=seed if episode == 0 else None)
+        seen.append((observations, infos))
+        plies = 0
+        while env.agents:
+            masks = {agent: np.flatnonzero(observations[agent]["action_mask"]) for agent in env.agents}
+            assert sum(len(mask) > 0 for mask in masks.values()) == 1  # one agent moves at a time
+            actions = {agent: int(rng.choice(mask)) if len(mask) else 0 for agent, mask in masks.items()}
+            observations, rewards, terminations, truncations, infos = env.step(actions)
+            seen.append((actions, observations, rewards, terminations, truncations, infos))
+            plies += 1
+        assert plies == env.unwrapped.rules.pixels and any(rewards.values())  # played to its end: no illegal move
+    return seen
+
+
+@pytest.mark.parametrize("settings", VARIANTS, ids=str)
+def test_legal_parallel_play_is_decided_by_the_seed(make: Make, settings: dict[str, Any]) -> None:
+    env = make("parallel_env", **settings)
+    once = legal_episodes(env, seed=1)
+    assert same(once, legal_episodes(make("parallel_env", **settings), seed=1))
+    other = legal_episodes(env, seed=2)
+    assert not same(once, other)
+    assert same(once, legal_episodes(env, seed=1))  # whatever was played before
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether two nests of mappings, sequences and arrays are equal to the bit."""
+    if isinstance(one, dict):
+        return isinstance(two, dict) and one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(two) and all(same(*pair) for pair in zip(one, two, strict=True))
+    return bool(np.array_equal(one, two))
+
+
 def test_render(make: Make) -> None:
     render_test(lambda render_mode: make(render_mode=render_mode))  # every mode of the metadata
 

@@ -35,8 +35,9 @@ class Node:
 
 
 class Twin:
-    def __init__(self, weights: JudgeWeights, games: GameBatch, game: int, settings, seed: int) -> None:
+    def __init__(self, weights: JudgeWeights, games: GameBatch, game: int, settings, seed: int, *, fused: bool = True) -> None:
         self.weights = weights
+        self.fused = fused  # does the processor add `weight * explore` with one rounding (fused multiply-add) or with two
         self.image = games.images[games.image_of[game]]
         self.pixels = np.flatnonzero(games.legal[games.image_of[game]])
         self.revealed = [int(np.searchsorted(self.pixels, m)) for m in games.moves[game, : games.counts[game]]]
@@ -78,7 +79,9 @@ class Twin:
         scores = []
         for child in node.children:
             explore = np.float32(1.0) / np.float32(child.visits + 1)
-            scores.append(float(np.float32(float(child.mean) + float(weight) * float(explore))))  # one rounding, like a fused multiply-add
+            # A product of two float32 is exact as a float64.
+            product = float(weight) * float(explore) if self.fused else float(weight * explore)
+            scores.append(float(np.float32(float(child.mean) + product)))
         best = max(scores)
         if unvisited and float(weight) > best:
             return None
