@@ -137,17 +137,10 @@ def test_an_output_folder_that_cannot_be_written_is_one_line(cli: Run, tmp_path:
     assert code == BAD_INPUT and err.startswith("debate-rl: cannot write file/evaluate/evaluate-") and err.count("\n") == 1
 
 
-def _hear_interrupts() -> None:
-    # A shell starts background jobs with SIGINT ignored, and so would our child be if the tests are one.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.parametrize("delay_s", [0.5, 4.0])  # while the kernels are compiled or loaded, and while they run
 def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path, delay_s: float) -> None:
     command = [*COMMAND, "evaluate", "pixels=[6]", "threads=1", "block=1"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_hear_interrupts
-    ) as process:
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None and process.stderr.readline().startswith("run folder: ")
             time.sleep(delay_s)
@@ -179,9 +172,7 @@ try:
 except KeyboardInterrupt:
     print("found")
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, preexec_fn=_hear_interrupts
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.stdout == "found\n", done.stderr
 
 
