@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import termios
 import time
@@ -47,12 +48,13 @@ def sit(
     child, terminal = pty.fork()
     if child == 0:
         try:
+            # Here, not in the parent: on a busy machine the command could ask for the size first.
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.chdir(cwd)
             names = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **(environment or {})}
             os.execve(command[0], list(command), {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, **names})
         finally:
             os._exit(127)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     output, read_up_to, answered = b"", 0, 0
     end = time.monotonic() + timeout_s
     try:
@@ -73,7 +75,10 @@ def sit(
                 read_up_to, answered = len(output), answered + 1
                 os.write(terminal, typed.encode() + (b"" if typed in ("\x03", "\x04") else b"\n"))
         else:
-            os.kill(child, 9)
+            os.kill(child, signal.SIGKILL)
+    except BaseException:  # an answer could not be made of what is on the screen
+        os.kill(child, signal.SIGKILL)
+        raise
     finally:
         _, status = os.waitpid(child, 0)
         os.close(terminal)
