@@ -52,7 +52,9 @@ def sit(
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.chdir(cwd)
             names = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **(environment or {})}
-            os.execve(command[0], list(command), {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, **names})
+            os.execve(
+                command[0], list(command), {**{k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "LINES")}, **names}
+            )
         finally:
             os._exit(127)
     output, read_up_to, answered = b"", 0, 0
