@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from debate_rl import results
 from debate_rl.agents import make_agent
+from debate_rl.cli.choices import Note, fitting_judge
 from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
 from debate_rl.data import Digits
@@ -16,7 +17,6 @@ from debate_rl.evaluation.protocol import SILENT, Average, Study
 from debate_rl.evaluation.reproduce import Job, Results, identity, image_range, play_jobs, spent_seconds, summarise, write_results
 from debate_rl.evaluation.rows import Source, study_rows
 from debate_rl.games.pixels import Commit, Seat
-from debate_rl.judges.pretrained import load_judge
 from debate_rl.results import ResultRow
 from debate_rl.runs import RunFolder
 
@@ -60,20 +60,7 @@ def run(settings: Settings, context: Context) -> None:
     context.use_threads()
     context.bar.unit = "rollouts"
     digits = settings.dataset.load(settings.split)
-    jobs: list[Job] = []
-    for pixels in settings.pixels:
-        study = Study(
-            name=f"games-{pixels}",
-            pixels=pixels,
-            honest=settings.honest,
-            liar=settings.liar,
-            first=settings.first,
-            commit=settings.commit,
-            repetitions=settings.repetitions,
-            seed=settings.seed,
-        )
-        jobs.append(Job(study, image_range(digits, settings.start, settings.count, pixels), load_judge(settings.judges[pixels])))
-    check_agents(jobs)
+    jobs = prepare(settings, digits, context.bar.note)
     config = {**context.config, **identity({job.study.pixels: job.judge for job in jobs})}
     with context.open_folder(settings.name, config) as folder:
         if folder.finished:
@@ -87,6 +74,26 @@ def run(settings: Settings, context: Context) -> None:
             context.say(line(row))
         context.say(f"rows    {folder.results}")
         context.say(f"report  debate-rl report run={folder.path}")
+
+
+def prepare(settings: Settings, digits: Digits, note: Note) -> list[Job]:
+    """The jobs of a run, their judges and agents checked."""
+    jobs: list[Job] = []
+    for pixels in settings.pixels:
+        study = Study(
+            name=f"games-{pixels}",
+            pixels=pixels,
+            honest=settings.honest,
+            liar=settings.liar,
+            first=settings.first,
+            commit=settings.commit,
+            repetitions=settings.repetitions,
+            seed=settings.seed,
+        )
+        judge = fitting_judge(settings.judges[pixels], settings.dataset.name, pixels, setting=f"judges.{pixels}", note=note)
+        jobs.append(Job(study, image_range(digits, settings.start, settings.count, pixels), judge))
+    check_agents(jobs)
+    return jobs
 
 
 def check_agents(jobs: Sequence[Job]) -> None:

@@ -81,18 +81,29 @@ def groups(verb: str) -> list[tuple[str, str, str | None]]:
 def entries(verb: str, chosen_options: Mapping[str, str] | None = None) -> list[Entry]:
     """Every setting of a verb: its own, then the groups', then those that all verbs share.
 
-    `chosen_options` maps a package to the option chosen for it instead of the default.
+    `chosen_options` maps a package to the option chosen for it instead of the default. Values are those that the composition comes to;
+    a key's comment is its first in this order.
     """
-    own, chosen, shared = list(read(verb).entries), [], []
+    own = read(verb).entries
+    chosen: dict[str, Entry] = {}
+    shared: dict[str, Entry] = {}
+    values: dict[str, str] = {}  # as in Hydra, what comes later in the defaults list wins
     for group, package, option in _walk(verb):
-        if not group:
-            shared += list(read(package).entries)
+        if not group and package == "_self_":
+            values |= {entry.key: entry.value for entry in own}
+        elif not group:
+            shared |= {entry.key: entry for entry in read(package).entries}
+            values |= {entry.key: entry.value for entry in read(package).entries}
         elif option is not None:
             option = (chosen_options or {}).get(package, option)
             prefix = "" if read(f"{group}/{option}").top else f"{package}."
-            chosen += [Entry(prefix + entry.key, entry.value, entry.comment) for entry in option_entries(group, option)]
-    names = {entry.key for entry in own}
-    return own + [entry for entry in chosen + shared if entry.key not in names]
+            for entry in option_entries(group, option):
+                found = Entry(prefix + entry.key, entry.value, entry.comment)
+                chosen.setdefault(found.key, found)
+                values[found.key] = found.value
+    every = {entry.key: entry for entry in (*own, *chosen.values(), *shared.values())[::-1]}
+    order = dict.fromkeys(entry.key for entry in (*own, *chosen.values(), *shared.values()))
+    return [Entry(key, values[key], every[key].comment) for key in order]
 
 
 def option_entries(group: str, option: str) -> list[Entry]:
@@ -145,11 +156,10 @@ def page(verb: Verb) -> str:
 
 
 def _walk(name: str) -> Iterator[tuple[str, str, str | None]]:
-    """A primary configuration's defaults: groups, and with an empty group the plain files."""
+    """A primary configuration's defaults in order: groups, and with an empty group the plain files, `_self_` among them."""
     for item in read(name).defaults:
         if isinstance(item, str):
-            if item != "_self_":
-                yield "", item, None
+            yield "", item, None
             continue
         ((key, option),) = item.items()
         key = key.removeprefix("optional ").removeprefix("/")

@@ -118,7 +118,10 @@ def _evaluate(settings: Settings, context: Context) -> None:
     judge = _load(settings.name)
     context.use_threads()
     context.bar.unit = "images"
-    training = {key: settings.judge[key] for key in ("threshold", "black") if key in settings.judge}
+    training = {**_pool(settings.judge), **_pool(judge.card.get("training"))}
+    if training != _pool(settings.judge):
+        words = ", ".join(f"{key} {value}" for key, value in training.items())
+        context.bar.note(f"note: {judge.name} is shown the pixels it was trained on, as its card says: {words}")
     decisive = {
         "judge": {"name": judge.name, "hash": judge.hash, **training},
         "dataset": {"name": settings.dataset.name},
@@ -146,6 +149,11 @@ def _evaluate(settings: Settings, context: Context) -> None:
         context.say(f"{judge.name} ({judge.hash}) on random pixels of {settings.dataset.name}")
         _say_figures(context, settings.split, json.loads((folder.path / "assessment.json").read_text(encoding="utf-8")))
         context.say(f"  rows          {folder.results}")
+
+
+def _pool(settings: Any) -> dict[str, Any]:
+    """Which pixels may be revealed, as far as a training's settings say."""
+    return {key: settings[key] for key in ("threshold", "black") if key in settings} if isinstance(settings, Mapping) else {}
 
 
 def _load(name: str) -> AnyJudge:

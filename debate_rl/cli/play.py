@@ -13,6 +13,7 @@ from debate_rl.agents import Agent, make_agent
 from debate_rl.agents.human import HumanAgent, HumanSettings
 from debate_rl.agents.screen import belief_lines, claim_words, debaters_view, judges_view, move_lines, seat_style
 from debate_rl.agents.terminal import Quit, Terminal
+from debate_rl.cli.choices import fitting_judge, refuse_silent
 from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
 from debate_rl.data import Digits
@@ -20,7 +21,7 @@ from debate_rl.errors import UserError
 from debate_rl.evaluation.matches import game_seeds, logits_by_ply, play
 from debate_rl.evaluation.records import Record, game_records
 from debate_rl.games.pixels import CLASSES, NO_LIE, SEATS, Commit, GameBatch, Rules, Seat, honest_wins, legal_pixels, new_games, step
-from debate_rl.judges.pretrained import Judge, load_judge
+from debate_rl.judges.pretrained import Judge
 from debate_rl.runs import RunFolder
 
 _SUBJECT = "games"  # the records of a run folder, one shard per game
@@ -56,6 +57,8 @@ class Settings:
             raise UserError(f"seed is {self.seed}; it must be zero or more")
         if self.lie is not None and not 0 <= self.lie < CLASSES:
             raise UserError(f"lie is {self.lie}; it must lie between 0 and {CLASSES - 1}")
+        for seat, agent in (("honest", self.honest), ("liar", self.liar)):
+            refuse_silent(agent, seat, "mcts, greedy, random or own")
         if self.lie is not None and self.commit == "none":
             raise UserError("lie is set, but with commit=none the liar claims nothing in advance")
 
@@ -75,7 +78,8 @@ def run(settings: Settings, context: Context) -> None:
     """Play until the asked number of games is done or the person leaves; every finished game is recorded."""
     terminal = Terminal(settings.view)  # first of all: without a terminal there is no game
     digits = settings.dataset.load(settings.split)
-    judge = load_judge(settings.judged_by or f"{digits.name}-mlp-{settings.pixels}")
+    name = settings.judged_by or f"{digits.name}-mlp-{settings.pixels}"
+    judge = fitting_judge(name, digits.name, settings.pixels, setting="judged_by", note=context.bar.note)
     agents: dict[str, Agent] = {}
     for seat, chosen in zip(SEATS, (settings.honest, settings.liar), strict=True):
         if seat == settings.role:

@@ -62,7 +62,7 @@ VERBS: Final[dict[str, Verb]] = {
             (
                 ("", "every part on few images: minutes on two cores"),
                 ("experiment=full", "all 10,000 test images; killed, the same command goes on"),
-                ("count=1000 budget_count=0 sweep_count=0", "the table alone, on 1,000 images"),
+                ("count=1000 budget_count=0 control_count=0 sweep_count=0", "the table alone, on 1,000 images"),
                 ("dataset=fashion_mnist", "the same game with pictures of clothes"),
             ),
         ),
@@ -89,7 +89,7 @@ VERBS: Final[dict[str, Verb]] = {
             "draw a run's page and pictures again",
             (
                 ("", "of the run that finished last"),
-                ("run=outputs/reproduce/reproduce-0123456789ab", "of another run"),
+                ("run=outputs/reproduce/quick-0123456789ab", "of another run"),
             ),
         ),
         Verb(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 from debate_rl.cli import help as pages
@@ -30,3 +32,19 @@ def test_the_configuration_page_names_every_option_of_every_group() -> None:
         (row,) = [line for line in page.splitlines() if line.startswith(f"| `{group}` |")]
         assert [option for option in pages.options(group) if f"`{option}`" not in row] == []
     assert [key for key in NOT_HASHED if "." not in key and f"`{key}`" not in page] == []
+
+
+def test_the_table_alone_is_the_table_alone() -> None:
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    examples = [(f"debate-rl reproduce {overrides}", what) for overrides, what in VERBS["reproduce"].examples]
+    examples += re.findall(r"(debate-rl reproduce [^#\n]*?) *# (.*)", readme)
+    alone = [shlex.split(call)[2:] for call, what in examples if what.startswith("the table alone")]
+    assert len(alone) == 2
+    assert all({"budget_count=0", "control_count=0", "sweep_count=0"} <= set(words) for words in alone)
+
+
+def test_run_folders_in_the_docs_have_the_name_that_runs_have() -> None:
+    name = next(entry.value for entry in pages.entries("reproduce") if entry.key == "name")
+    texts = [pages.markdown(), *(path.read_text(encoding="utf-8") for path in DOCS.glob("*.md"))]
+    found = {folder for text in texts for folder in re.findall(r"outputs/reproduce/([a-z]+)-[0-9a-f]{12}", text)}
+    assert found == {name}

@@ -192,3 +192,119 @@ def test_evaluate_prints_what_its_rows_say(cli: Run, tmp_path: Path) -> None:
     for row, line in zip(rows, out.splitlines(), strict=False):
         assert f"{100 * row.value:5.1f} %" in line and f"n = {row.n}" in line
     assert json.loads((folder / "tables.json").read_text())["6"]
+
+
+RANDOM = ("agent@honest=random", "agent@liar=random")
+
+
+def test_a_judge_for_another_number_of_pixels_is_noted_and_played(cli: Run) -> None:
+    code, out, err = cli("evaluate", *RANDOM, "judges.6=mlp-4", "pixels=[6]", "count=1", "threads=1")
+    assert code == 0 and "honest wins" in out
+    assert err.splitlines()[0] == "note: judges.6 is mlp-4, a judge trained on 4 pixels; these games reveal 6"
+    assert "note:" not in cli("evaluate", *RANDOM, "pixels=[6]", "count=1", "threads=1").err
+
+
+def test_reproduce_notes_judges_for_other_numbers_of_pixels() -> None:
+    from debate_rl.cli.reproduce import Settings, load_judges
+
+    notes: list[str] = []
+    judges = load_judges(Settings(judges={6: "mlp-4", 4: "mlp-4"}), notes.append)
+    assert list(judges) == [4, 6]
+    assert notes == ["note: judges.6 is mlp-4, a judge trained on 4 pixels; these games reveal 6"]
+
+
+def test_play_checks_the_judge(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from debate_rl.agents.terminal import Quit
+    from debate_rl.cli import play
+
+    def leave(*given: Any) -> Any:
+        raise Quit("left")
+
+    class NoTerminal:
+        def __init__(self, view: str) -> None: ...
+
+        def say(self, *lines: Any) -> None: ...
+
+    monkeypatch.setattr(play, "Terminal", NoTerminal)
+    monkeypatch.setattr(play, "_play_one", leave)
+    code, _, err = cli("play", "judged_by=fashion_mnist-mlp-6", "agent@liar=random")
+    assert code == 2 and "a judge trained on fashion_mnist, but dataset.name is mnist" in err and err.count("\n") == 1
+    code, _, err = cli("play", "judged_by=mlp-4", "agent@liar=random", "threads=1")
+    assert code == 0 and err == "note: judged_by is mlp-4, a judge trained on 4 pixels; these games reveal 6\n"
+
+
+def test_judge_evaluate_shows_the_pixels_that_the_card_names(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from debate_rl.judges import assessment
+    from debate_rl.judges.pretrained import find_judge, load_judge, save_judge
+
+    judge = load_judge(find_judge("mlp-6"))
+    card = {**judge.card, "name": "dark", "training": {**judge.card["training"], "threshold": 0.25, "black": True}}
+    save_judge(tmp_path / "dark.safetensors", judge.weights._asdict(), card)
+    bare = {key: value for key, value in card.items() if key != "training"} | {"name": "bare"}
+    save_judge(tmp_path / "bare.safetensors", judge.weights._asdict(), bare)
+    seen: list[tuple[float, bool]] = []
+    real = assessment.assess_judge
+
+    def spy(judge: Any, images: Any, labels: Any, *given: Any, threshold: float, black: bool, **more: Any) -> Any:
+        seen.append((threshold, black))
+        return real(judge, images[:50], labels[:50], *given, threshold=threshold, black=black, **more)
+
+    monkeypatch.setattr(assessment, "assess_judge", spy)
+    words = ("judge", "evaluate", "mask_seeds=[0]", "threads=1", "judge.threshold=0.5")
+    dark = cli(*words, "judge.name=dark.safetensors")
+    assert dark.code == 0 and "as its card says: threshold 0.25, black True" in dark.err
+    plain = cli(*words, "judge.name=bare.safetensors")
+    assert plain.code == 0 and "note:" not in plain.err
+    assert seen == [(0.25, True), (0.5, False)]
+
+
+def test_bench_writes_a_row_for_all_it_measures_and_replaces_them(cli: Run, tmp_path: Path) -> None:
+    from debate_rl.evaluation.report.markdown import speed_markdown
+    from debate_rl.evaluation.report.rows import DASH
+
+    words = ("bench", "agent.rollouts=50", "images=1", "seconds=0.02", "threads=1")
+    assert cli(*words).code == 0
+    code, out, err = cli(*words)
+    assert code == 0, err
+    (folder,) = (tmp_path / "outputs" / "bench").iterdir()
+    rows = results.read(folder / "results.jsonl")
+    assert [(row.metric, row.protocol.get("of"), row.protocol.get("ply")) for row in rows] == [
+        ("leaves_per_second_per_core", "matrix product", None),
+        ("leaves_per_second_per_core", "kernel", None),
+        ("rollouts_per_second_per_core", None, None),
+        ("rollouts_per_second_per_core", None, 1),
+        ("leaf_rate_share", "kernel", 1),
+        *(("rollouts_per_second_per_core", None, ply) for ply in range(2, 7)),
+    ]
+    assert rows[4].value == pytest.approx(rows[3].value / rows[1].value) and folder.name.endswith(rows[0].config_hash)
+    shares = [line.split()[1] for line in out.splitlines() if "of the kernel's leaf rate" in line]
+    assert shares == ["1", "2", "3", "4"], "the last two plies mostly need no judge"
+    table = speed_markdown([row.to_dict() for row in rows]).splitlines()[2:]
+    assert len({tuple(line.split("|")[1:5]) for line in table}) == len(table) == len(rows) - 1
+    assert table[0].startswith(f"| leaves per second per core | matrix product | 1 | {DASH} |")
+    assert table[3].startswith("| rollouts per second per core | search | 1 | 1 |")
+
+
+def test_bench_does_not_bound_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    from debate_rl.agents.mcts import MctsAgent
+    from debate_rl.cli import bench
+    from debate_rl.evaluation.speed import Timed
+    from debate_rl.judges.pretrained import load_judge
+    from debate_rl.search.puct import PuctSettings
+
+    def leaves(name: str) -> Any:
+        return lambda weights, seconds: Timed(name, 100.0, 1, {"layer": [256, 32], "rows": 8, "gflops": 1.0})
+
+    def search(*given: Any, pixels: int, threads: int, **more: Any) -> list[Timed]:
+        return [Timed(f"ply {ply + 1}", 150.0, threads, {"seconds": 1.0, "games": 1, "rollouts": 150}) for ply in range(pixels)]
+
+    monkeypatch.setattr(bench.speed, "matrix_product_rate", leaves("matrix product"))
+    monkeypatch.setattr(bench.speed, "kernel_rate", leaves("kernel"))
+    monkeypatch.setattr(bench.speed, "search_rates", search)
+    judge = load_judge("mlp-6")
+    agent: Any = MctsAgent(judge.weights, PuctSettings())
+    for pixels, shares in ((6, [1.5]), (2, [])):
+        settings = bench.Settings(judged_by="mlp-6", agent={"name": "mcts"}, pixels=pixels)
+        rows = bench.measure(settings, judge, agent, None, 2, lambda line: None, {})  # type: ignore[arg-type]
+        assert [row.value for row in rows if row.metric == "leaf_rate_share"] == shares
+        assert {row.value for row in rows if row.protocol.get("threads") == 2} == {75.0}

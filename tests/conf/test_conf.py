@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from debate_rl.cli.compose import compose, dotted
 from debate_rl.cli.context import Common
 from debate_rl.cli.typed import build
 from debate_rl.cli.verbs import VERBS
+from debate_rl.errors import UserError
 
 CONF = Path(str(importlib.resources.files("debate_rl.conf")))
 FILES = sorted(str(path.relative_to(CONF).with_suffix("")) for path in CONF.rglob("*.yaml"))
@@ -53,6 +55,10 @@ def test_every_option_composes_to_settings(verb: str, choice: str) -> None:
     given = [f"{entry.key}=given" for entry in pages.entries(verb) if entry.value == "???"]
     if choice.endswith("=own"):
         given.append(f"{choice.partition('=')[0].rpartition('@')[2]}.name=my_package.MyAgent")
+    if choice.endswith("=silent") and verb != "evaluate":
+        with pytest.raises(UserError, match="is silent, which only debate-rl evaluate can play"):
+            typed(verb, choice, *given)
+        return
     typed(verb, choice, *given)
 
 
@@ -73,6 +79,34 @@ def test_help_lists_exactly_the_composed_keys(verb: str) -> None:
     experiments = {f"experiment/{option}" for group, _, option in pages.groups(verb) if group == "experiment"}
     extra = {entry.key for name in experiments for entry in pages.read(name).entries}
     assert {entry.key for entry in pages.entries(verb)} | extra == set(_kept(compose(verb, given))) | extra
+
+
+def shown_and_composed(verb: str, *words: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values that help shows for the chosen options, interpolations filled in, and those that are composed."""
+    chosen = dict(word.rpartition("@")[2].split("=") for word in words)
+    config = compose(verb, list(words))
+
+    def value(key: str) -> Any:
+        found: Any = config
+        for part in key.split("."):
+            found = found[part]
+        return found
+
+    entries = [entry for entry in pages.entries(verb, chosen) if entry.value]
+    texts = {entry.key: re.sub(r"\$\{([\w.]+)\}", lambda match: str(value(match[1])), entry.value) for entry in entries}
+    return {key: yaml.safe_load(text) for key, text in texts.items()}, {entry.key: value(entry.key) for entry in entries}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_shows_the_values_that_are_composed(verb: str) -> None:
+    shown, composed = shown_and_composed(verb)
+    assert shown == composed
+
+
+@pytest.mark.parametrize(("verb", "choice"), [pair for pair in choices() if not pair[1].endswith("=own")])
+def test_the_values_of_every_option_are_those_that_are_composed(verb: str, choice: str) -> None:
+    shown, composed = shown_and_composed(verb, choice)
+    assert shown == composed
 
 
 def _kept(config: Mapping[str, Any]) -> list[str]:

@@ -95,11 +95,17 @@ def speed_markdown(rows: Iterable[Row]) -> str:
         if "_per_second" in metric and isinstance(value, int | float):
             settings = protocol(row)
             budget = rollouts(row)
+            timed = settings.get("of", "search" if metric.startswith("rollouts") else DASH)
             words = ", ".join(
-                [f"{settings['pixels']} pixels"] * ("pixels" in settings) + ([f"{budget:,} rollouts per move"] if budget else [])
+                ([f"{settings['pixels']} pixels"] if "pixels" in settings else [])
+                + ([f"{budget:,} rollouts per move"] if budget else [])
+                + ([judge_name(row)] if row.get("judge") else [])
             )
-            body.append([_escape(metric.replace("_", " ")), f"{value:,.0f}", _escape(words), _escape(summary(row.get("machine") or {}))])
-    return _table(["Speed", "Value", "Setting", "Machine"], body) if body else ""
+            cells = (metric.replace("_", " "), timed, settings.get("threads", DASH), settings.get("ply", DASH))
+            body.append(
+                [*(_escape(str(cell)) for cell in cells), f"{value:,.0f}", _escape(words), _escape(summary(row.get("machine") or {}))]
+            )
+    return _table(["Speed", "Of", "Threads", "Ply", "Value", "Setting", "Machine"], body) if body else ""
 
 
 def _cell(cell: Cell) -> str:

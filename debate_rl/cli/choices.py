@@ -1,0 +1,42 @@
+"""What verbs ask of the judges and agents that are chosen for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from debate_rl.errors import UserError
+from debate_rl.evaluation.protocol import SILENT
+from debate_rl.judges.pretrained import Judge, load_judge
+
+Note = Callable[[str], object]
+
+
+def fitting_judge(name: str, dataset: str, pixels: int, *, setting: str, note: Note) -> Judge:
+    """Load the judge for games of `pixels` pixels of images of `dataset`.
+
+    Args:
+        name: a shipped judge's name or a path.
+        dataset: the run's data set.
+        pixels: revealed in a game.
+        setting: where the judge was chosen, e.g. `judges.6`; for messages.
+        note: told in a line if the judge was trained for another number of pixels.
+
+    Raises:
+        UserError: there is no such judge, or it was trained on another data set.
+    """
+    judge = load_judge(name)
+    if judge.dataset != dataset:
+        raise UserError(
+            f"{setting} is {judge.name}, a judge trained on {judge.dataset}, but dataset.name is {dataset}; they must agree:"
+            f" choose dataset={judge.dataset} or another judge"
+        )
+    if judge.pixels != pixels:
+        note(f"note: {setting} is {judge.name}, a judge trained on {judge.pixels} pixels; these games reveal {pixels}")
+    return judge
+
+
+def refuse_silent(agent: Mapping[str, Any], setting: str, choices: str) -> None:
+    """Raise UserError for a silent agent, in verbs where every seat has to move."""
+    if agent.get("name") == SILENT["name"]:
+        raise UserError(f"{setting} is silent, which only debate-rl evaluate can play, in one of its seats; choose {choices}")
