@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate_rl.games.pixels import CLASSES, HONEST, NO_LIE, SEATS, SIDE, GameBatch
+from debate_rl.judges.kernels import softmax
 
 Colour = tuple[int, int, int]
 
@@ -66,13 +67,6 @@ class Scene:
         """Claims and status in one line."""
         honest, lie = self.claims()
         return f"honest: {honest}   liar: {lie}   {self.status()}"
-
-
-def beliefs(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The judge's probabilities `(10,)`."""
-    raised = np.exp(logits.astype(np.float64) - logits.max())
-    shares: NDArray[np.float64] = raised / raised.sum()
-    return shares
 
 
 class Canvas:
@@ -154,7 +148,7 @@ class Canvas:
         claimed = {int(scene.game.lies[0]): LIAR_COLOUR, int(scene.game.labels[0]): HONEST_COLOUR}
         height = _PANEL // CLASSES
         room = _BARS - 74  # left of it the class, right of it the percentage
-        for klass, belief in enumerate(beliefs(scene.logits)):
+        for klass, belief in enumerate(softmax(scene.logits)):
             middle = _TOP + klass * height + height // 2
             colour = claimed.get(klass, _GREY_BAR)
             self._write(str(klass), 26, claimed.get(klass, _TEXT), midleft=(x, middle))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from debate_rl.envs.rendering import HONEST_COLOUR, LIAR_COLOUR, UNKNOWN_COLOUR, Scene, beliefs
+from debate_rl.envs.rendering import HONEST_COLOUR, LIAR_COLOUR, UNKNOWN_COLOUR, Scene
 from numpy.typing import NDArray
 
 from debate_rl.games.pixels import HONEST, PIXELS_PER_IMAGE, SIDE
+from debate_rl.judges.kernels import softmax
 
 _RESET: Final = "\x1b[0m"
 _BAR: Final = 24  # characters of a full belief bar
@@ -30,7 +31,7 @@ def draw(scene: Scene) -> str:
     for ply, pixel in enumerate(moves):
         who = _paint("honest" if scene.mover(ply) == HONEST else "liar", scene.colour(ply))
         lines.append(f"{ply + 1}. {who} reveals row {pixel // SIDE}, column {pixel % SIDE} (value {image[pixel]})")
-    for klass, belief in enumerate(beliefs(scene.logits)):
+    for klass, belief in enumerate(softmax(scene.logits)):
         colour = {int(game.labels[0]): HONEST_COLOUR, int(game.lies[0]): LIAR_COLOUR}.get(klass, (150, 150, 150))
         lines.append(f"{klass} {_paint('█' * round(_BAR * belief), colour)} {100 * belief:.0f} %")
     return "\n".join(lines) + "\n"

@@ -17,6 +17,7 @@ from rich.style import Style
 from rich.text import Text
 
 from debate_rl.games.pixels import CLASSES, HONEST, NO_LIE, PIXELS_PER_IMAGE, SEATS, SIDE, GameBatch
+from debate_rl.judges.kernels import softmax
 
 View = Literal["compact", "large"]
 Colour = tuple[int, int, int]
@@ -118,7 +119,7 @@ def beside(left: Sequence[Text], right: Sequence[Text], gap: int = 4) -> list[Te
 
 def belief_lines(logits: NDArray[np.float32], game: GameBatch) -> list[Text]:
     """The judge's probabilities as bars, claims in their seat's colour."""
-    shares = _shares(logits)
+    shares = softmax(logits)
     lines = []
     for klass in range(CLASSES):
         who = "honest" if klass == game.labels[0] else "liar" if klass == game.lies[0] else ""
@@ -131,7 +132,7 @@ def belief_lines(logits: NDArray[np.float32], game: GameBatch) -> list[Text]:
 
 def belief_words(logits: NDArray[np.float32], game: GameBatch, most: int = 3) -> Text:
     """The judge's probabilities of the `most` likely classes and of the claims, in one line."""
-    shares = _shares(logits)
+    shares = softmax(logits)
     likely = np.argsort(-shares, kind="stable")
     claimed = {int(game.labels[0]): "honest", int(game.lies[0]): "liar"}
     line = Text("the judge believes ")
@@ -166,12 +167,6 @@ def claim_words(game: GameBatch) -> tuple[str, str]:
 def where(pixel: int) -> str:
     """A pixel's place in words."""
     return f"row {pixel // SIDE}, column {pixel % SIDE}"
-
-
-def _shares(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    raised = np.exp(logits.astype(np.float64) - float(logits.max()))
-    shares: NDArray[np.float64] = raised / raised.sum()
-    return shares  # (10,)
 
 
 def _number(ply: int, tag: str) -> str:

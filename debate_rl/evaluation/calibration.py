@@ -75,11 +75,3 @@ class Reliability:
                 }
             )
         return {"ece": self.error() if self.counts.sum() else None, "n": int(self.counts.sum()), "bins": rows}
-
-
-def softmax(logits: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Probabilities over the last axis."""
-    shifted = np.asarray(logits, np.float64)
-    shifted = np.exp(shifted - shifted.max(axis=-1, keepdims=True))
-    probabilities: NDArray[np.float64] = shifted / shifted.sum(axis=-1, keepdims=True)
-    return probabilities

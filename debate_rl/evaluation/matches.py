@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from debate_rl.agents.base import Agent
 from debate_rl.errors import UserError
-from debate_rl.games.pixels import HONEST, NO_MOVE, SEATS, GameBatch, step
+from debate_rl.games.pixels import NO_MOVE, SEATS, GameBatch, step
 from debate_rl.judges.kernels import JudgeWeights, set_logits
 
 
@@ -68,8 +68,3 @@ def logits_by_ply(weights: JudgeWeights, games: GameBatch) -> NDArray[np.float32
     flat = prefixes.reshape(-1, plies)
     logits = set_logits(weights, games.images, np.repeat(games.image_of, plies), flat)
     return logits.reshape(games.size, plies, -1)
-
-
-def first_name(first: int) -> str:
-    """`honest` or `liar`."""
-    return SEATS[HONEST if first == HONEST else 1]

@@ -7,16 +7,14 @@ made them never reaches the judge.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from debate_rl.errors import UserError
-
-PIXELS_PER_IMAGE = 784
-CLASSES = 10
+from debate_rl.games.pixels import CLASSES, PIXELS_PER_IMAGE
 
 Float32 = NDArray[np.float32]
 
@@ -55,6 +53,14 @@ def leaf_weights(weights: JudgeWeights) -> LeafWeights:
         np.ascontiguousarray(weights.w3.T, dtype=np.float32),
         np.ascontiguousarray(weights.b3, dtype=np.float32),
     )
+
+
+def softmax(logits: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """A judge's probabilities from its logits, over the last axis, in double precision."""
+    raised = np.asarray(logits, np.float64)
+    raised = np.exp(raised - raised.max(axis=-1, keepdims=True))
+    probabilities: NDArray[np.float64] = raised / raised.sum(axis=-1, keepdims=True)
+    return probabilities
 
 
 def image_columns(weights: JudgeWeights, image: NDArray[np.uint8], pixels: NDArray[np.integer]) -> Float32:

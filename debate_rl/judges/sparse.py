@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from debate_rl.errors import UserError
-from debate_rl.games.pixels import PIXELS_PER_IMAGE, SIDE
+from debate_rl.games.pixels import PIXELS_PER_IMAGE, SIDE, legal_pixels
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def pixel_pool(images: NDArray[np.uint8], threshold: float = 0.0, black: bool = 
     flat = images.reshape(len(images), -1)
     if flat.shape[1] != PIXELS_PER_IMAGE:
         raise UserError(f"an image has {flat.shape[1]} pixels; the judges take {SIDE} x {SIDE} = {PIXELS_PER_IMAGE}")
-    legal = np.ones(flat.shape, dtype=np.bool_) if black else flat > threshold * 255.0
+    legal = legal_pixels(flat, threshold=threshold, black=black)
     offsets = np.zeros(len(flat) + 1, dtype=np.int64)
     np.cumsum(legal.sum(1), out=offsets[1:])
     return PixelPool(offsets, np.nonzero(legal)[1].astype(np.int16))

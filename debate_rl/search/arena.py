@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 UNEXPANDED = -1  # `children` of an entry without children
 TERMINAL = -2  # `children` of an entry whose value is exact and never evaluated again
-SIZE_CLASSES = 12  # blocks hold 2, 4, …, 2**11 entries
+SIZE_CLASSES = 12  # blocks hold 2, 4, …, 2**12 entries
 
 # Passing eight arrays to a function costs more than most of these bodies, so what runs in every rollout is inlined.
 jit = njit(cache=True, nogil=True, error_model="numpy")

@@ -11,6 +11,8 @@ import pytest
 from debate_rl.envs import rendering, text
 from numpy.typing import NDArray
 
+from debate_rl.judges.kernels import softmax
+
 Make = Callable[..., Any]
 
 
@@ -120,5 +122,5 @@ def test_a_window_can_be_closed_and_opened_again(make: Make) -> None:
 
 
 def test_beliefs_are_probabilities() -> None:
-    shares = rendering.beliefs(np.array([1000.0, 999.0, *[-1000.0] * 8], dtype=np.float32))
+    shares = softmax(np.array([1000.0, 999.0, *[-1000.0] * 8], dtype=np.float32))
     assert shares.sum() == pytest.approx(1.0) and shares[0] == pytest.approx(1 / (1 + np.exp(-1.0)))

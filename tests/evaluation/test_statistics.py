@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debate_rl.evaluation.calibration import Reliability, softmax
+from debate_rl.evaluation.calibration import Reliability
 from debate_rl.evaluation.statistics import NORMAL, WILSON, mean_interval, wilson
+from debate_rl.judges.kernels import softmax
 
 
 def test_wilson_matches_published_values():

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate_rl.data import Digits
-from debate_rl.evaluation.calibration import softmax
 from debate_rl.evaluation.report.rows import percent
 from debate_rl.evaluation.summary import PER_PANEL
 from debate_rl.games.pixels import CLASSES, PIXELS_PER_IMAGE, SEATS, SIDE
+from debate_rl.judges.kernels import softmax
 
 PANELS = (
     ("honest", "honest", "Honest first, and wins"),
