@@ -238,11 +238,11 @@ def collect(
         return Source(digits.name, digits.split, settings.seed, settings.average, provenance, judge, seconds=seconds)
 
     everything = range(len(digits.labels))
-    # The curve against search starts from the judge alone, on the images of its other points.
-    curve_images = everything[settings.start : settings.start + (settings.budget_count or settings.count)]
+    # A curve against search rests on the same images from its start, the judge alone, to its last point, the table's agent.
+    curve = {pixels: image_range(digits, settings.start, settings.budget_count or settings.count, pixels) for pixels in judges}
     for pixels, judge in judges.items():
         for shown in sorted({pixels, *settings.sweep_pixels}):
-            for images in (everything, curve_images) if shown == pixels else (everything,):
+            for images in (everything, curve[pixels]) if shown == pixels else (everything,):
                 started = time.perf_counter()
                 found = judge_random_pixels(judge, digits, np.array(images), shown, masks=settings.masks, seed=settings.seed)
                 of = source(judge, time.perf_counter() - started).about(images)
@@ -258,9 +258,9 @@ def collect(
         of = source(job.judge, spent_on["seconds"]).about(job.indices)
         rows += study_rows(of, job.study, summary.outcomes)
         if job.study.name.startswith("table-"):
-            if 0 < settings.budget_count < len(job.indices) and "precommit" in job.study.commit:
-                # The curve's last point has to rest on the images of its other points.
-                head = summary.outcomes.head(settings.budget_count)
+            points = len(curve[job.study.pixels])  # the first of the table's images
+            if points < len(job.indices) and "precommit" in job.study.commit:
+                head = summary.outcomes.head(points)
                 rows += study_rows(of, replace(job.study, commit=("precommit",)), head)
             tables[str(job.study.pixels)] |= summary.tables()
             gallery += summary.picks()

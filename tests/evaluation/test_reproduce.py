@@ -15,6 +15,7 @@ import pytest
 from debate_rl.data import Digits
 from debate_rl.errors import UserError
 from debate_rl.evaluation.protocol import SILENT, Study
+from debate_rl.evaluation.report.content import search_curve
 from debate_rl.evaluation.reproduce import Job, Reproduction, collect, image_range, plan, play_jobs
 from debate_rl.judges.pretrained import load_judge
 from debate_rl.runs import RunFolder
@@ -272,3 +273,16 @@ def test_a_run_that_was_stopped_goes_on_with_other_threads_and_ends_with_the_sam
         results = collected(folder, digits, judges)
     assert figures(results.rows) == figures(whole[0].rows)
     assert (results.tables, results.gallery) == (whole[0].tables, whole[0].gallery)
+
+
+def test_a_curve_rests_on_the_same_images_where_one_is_too_thin(tmp_path: Path, digits: Digits, judges) -> None:
+    settings = replace(SETTINGS, budget_count=3, count=5, sweep_count=0, control_count=0)
+    jobs = plan(settings, digits, judges)
+    with RunFolder.open(tmp_path, "reproduce", "thin", {}) as folder:
+        play_jobs(folder, jobs, digits, 2, lambda *_: None)
+        rows = [row.to_dict() for row in collect(folder, settings, jobs, digits, judges, {"config_hash": folder.config_hash}).rows]
+    assert jobs[0].indices == (10, 11)
+    curve = search_curve(rows, 4)
+    assert curve is not None and curve.start is not None
+    assert [budget for budget, _ in curve.points] == [2, 4, 8]
+    assert [figure.n for figure in (curve.start, *(figure for _, figure in curve.points))] == [2, 2, 2, 2]
