@@ -7,12 +7,13 @@ from typing import Any
 
 from debate_rl.errors import UserError
 from debate_rl.evaluation.protocol import SILENT
+from debate_rl.games.pixels import special_rules
 from debate_rl.judges.pretrained import Judge, load_judge
 
 Note = Callable[[str], object]
 
 
-def fitting_judge(name: str, dataset: str, pixels: int, *, setting: str, note: Note) -> Judge:
+def fitting_judge(name: str, dataset: str, pixels: int, *, setting: str, note: Note, threshold: float = 0.0, black: bool = False) -> Judge:
     """Load the judge for games of `pixels` pixels of images of `dataset`.
 
     Args:
@@ -20,7 +21,9 @@ def fitting_judge(name: str, dataset: str, pixels: int, *, setting: str, note: N
         dataset: the run's data set.
         pixels: revealed in a game.
         setting: where the judge was chosen, e.g. `judges.6`; for messages.
-        note: told in a line if the judge was trained for another number of pixels.
+        note: told in a line if the judge was trained for another number of pixels, or on others.
+        threshold: which pixels may be revealed, see `games.pixels.Rules`.
+        black: likewise.
 
     Raises:
         UserError: there is no such judge, or it was trained on another data set.
@@ -33,7 +36,18 @@ def fitting_judge(name: str, dataset: str, pixels: int, *, setting: str, note: N
         )
     if judge.pixels != pixels:
         note(f"note: {setting} is {judge.name}, a judge trained on {judge.pixels} pixels; these games reveal {pixels}")
+    training = judge.card.get("training")
+    trained = special_rules(training.get("threshold", 0.0), training.get("black", False)) if isinstance(training, Mapping) else {}
+    if trained != special_rules(threshold, black):
+        here = _words(special_rules(threshold, black))
+        note(f"note: {setting} is {judge.name}, a judge trained on {_words(trained)}; these games reveal {here}")
     return judge
+
+
+def _words(rules: Mapping[str, Any]) -> str:
+    if rules.get("black"):
+        return "any pixels"
+    return f"pixels above {rules['threshold']}" if rules else "nonzero pixels"
 
 
 def refuse_silent(agent: Mapping[str, Any], setting: str, choices: str) -> None:

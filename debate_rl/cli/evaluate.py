@@ -16,7 +16,7 @@ from debate_rl.errors import UserError
 from debate_rl.evaluation.protocol import SILENT, Average, Study
 from debate_rl.evaluation.reproduce import Job, Results, identity, image_range, play_jobs, spent_seconds, summarise, write_results
 from debate_rl.evaluation.rows import Source, study_rows
-from debate_rl.games.pixels import Commit, Seat
+from debate_rl.games.pixels import Commit, Seat, special_rules
 from debate_rl.results import ResultRow
 from debate_rl.runs import RunFolder
 
@@ -39,6 +39,8 @@ class Settings:
     repetitions: int = 3
     average: Average = "logits"
     seed: int = 0
+    threshold: float = 0.0
+    black: bool = False
     block: int = 8
 
     def __post_init__(self) -> None:
@@ -79,6 +81,7 @@ def run(settings: Settings, context: Context) -> None:
 def prepare(settings: Settings, digits: Digits, note: Note) -> list[Job]:
     """The jobs of a run, their judges and agents checked."""
     jobs: list[Job] = []
+    legal: dict[str, Any] = {"threshold": settings.threshold, "black": settings.black}
     for pixels in settings.pixels:
         study = Study(
             name=f"games-{pixels}",
@@ -89,9 +92,10 @@ def prepare(settings: Settings, digits: Digits, note: Note) -> list[Job]:
             commit=settings.commit,
             repetitions=settings.repetitions,
             seed=settings.seed,
+            **legal,
         )
-        judge = fitting_judge(settings.judges[pixels], settings.dataset.name, pixels, setting=f"judges.{pixels}", note=note)
-        jobs.append(Job(study, image_range(digits, settings.start, settings.count, pixels), judge))
+        judge = fitting_judge(settings.judges[pixels], settings.dataset.name, pixels, setting=f"judges.{pixels}", note=note, **legal)
+        jobs.append(Job(study, image_range(digits, settings.start, settings.count, pixels, **legal), judge))
     check_agents(jobs)
     return jobs
 
@@ -109,7 +113,10 @@ def _sum_up(folder: RunFolder, jobs: list[Job], settings: Settings, digits: Digi
     for job in jobs:
         summary = summarise(folder, job, settings.average)
         seconds = spent_seconds(folder, job.study.name)
-        source = Source(digits.name, digits.split, settings.seed, settings.average, folder.provenance, job.judge, job.indices, seconds)
+        rules = special_rules(settings.threshold, settings.black)
+        source = Source(
+            digits.name, digits.split, settings.seed, settings.average, folder.provenance, job.judge, job.indices, seconds, rules
+        )
         found.rows.extend(study_rows(source, job.study, summary.outcomes))
         found.tables[str(job.study.pixels)] = summary.tables()
         found.gallery.extend(summary.picks())

@@ -16,6 +16,8 @@ from debate_rl.cli.verbs import VERBS, Verb
 
 _LINE: Final = re.compile(r"(?P<indent> *)(?P<key>[\w\"'.-]+): *(?P<value>[^#]*?) *(?:# *(?P<comment>.*))?")
 
+_OVERRIDE: Final = "override "
+
 _FLAGS: Final = (
     ("-m, --multirun", "run every combination of key=a,b values, one after another (hydra/launcher=joblib: at the same time)"),
     ("--cfg", "print the composed configuration and stop"),
@@ -85,6 +87,7 @@ def entries(verb: str, chosen_options: Mapping[str, str] | None = None) -> list[
     a key's comment is its first in this order.
     """
     own = read(verb).entries
+    choices = {**_overridden(verb, chosen_options or {}), **(chosen_options or {})}
     chosen: dict[str, Entry] = {}
     shared: dict[str, Entry] = {}
     values: dict[str, str] = {}  # as in Hydra, what comes later in the defaults list wins
@@ -95,7 +98,7 @@ def entries(verb: str, chosen_options: Mapping[str, str] | None = None) -> list[
             shared |= {entry.key: entry for entry in read(package).entries}
             values |= {entry.key: entry.value for entry in read(package).entries}
         elif option is not None:
-            option = (chosen_options or {}).get(package, option)
+            option = choices.get(package, option)
             prefix = "" if read(f"{group}/{option}").top else f"{package}."
             for entry in option_entries(group, option):
                 found = Entry(prefix + entry.key, entry.value, entry.comment)
@@ -168,10 +171,24 @@ def _walk(name: str) -> Iterator[tuple[str, str, str | None]]:
         # a group's own file may bring groups of its own
         if option is not None:
             for inner in read(f"{group}/{option}").defaults:
-                if isinstance(inner, dict):
+                if isinstance(inner, dict) and not next(iter(inner)).startswith(_OVERRIDE):
                     ((inner_key, inner_option),) = inner.items()
                     inner_group, _, inner_package = inner_key.removeprefix("/").partition("@")
                     yield inner_group, inner_package or inner_group, inner_option
+
+
+def _overridden(verb: str, chosen_options: Mapping[str, str]) -> dict[str, str]:
+    """The options, by package, that the chosen options' own files put in the place of others (`override /agent: mcts-20`)."""
+    found = {}
+    for group, package, option in _walk(verb):
+        option = chosen_options.get(package, option) if group else None
+        for inner in read(f"{group}/{option}").defaults if option is not None else ():
+            if isinstance(inner, dict):
+                ((key, value),) = inner.items()
+                if key.startswith(_OVERRIDE):
+                    inner_group, _, inner_package = key.removeprefix(_OVERRIDE).removeprefix("/").partition("@")
+                    found[inner_package or inner_group] = value
+    return found
 
 
 def _table(rows: list[tuple[str, str]], columns: int) -> list[str]:

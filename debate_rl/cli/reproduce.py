@@ -54,7 +54,15 @@ def run(settings: Settings, context: Context) -> None:
 def load_judges(settings: Settings, note: Note) -> dict[int, Judge]:
     """The judge for every number of pixels, each checked against the run."""
     return {
-        pixels: fitting_judge(name, settings.dataset.name, pixels, setting=f"judges.{pixels}", note=note)
+        pixels: fitting_judge(
+            name,
+            settings.dataset.name,
+            pixels,
+            setting=f"judges.{pixels}",
+            note=note,
+            threshold=settings.threshold,
+            black=settings.black,
+        )
         for pixels, name in sorted(settings.judges.items())
     }
 

@@ -32,8 +32,19 @@ class NoDebate:
     reliability: Reliability
 
 
-def judge_random_pixels(judge: Judge, digits: Digits, indices: NDArray[np.integer], pixels: int, *, masks: int, seed: int) -> NoDebate:
-    """Show the judge `masks` random masks of `pixels` nonzero pixels for each image; `masks` must be even and at least 2.
+def judge_random_pixels(
+    judge: Judge,
+    digits: Digits,
+    indices: NDArray[np.integer],
+    pixels: int,
+    *,
+    masks: int,
+    seed: int,
+    threshold: float = 0.0,
+    black: bool = False,
+) -> NoDebate:
+    """Show the judge `masks` random masks of `pixels` legal pixels (by default nonzero ones) for each image; `masks` must be even and at
+    least 2.
 
     The best lie of an image is chosen on one half of its masks and measured on the other, and the other way round, so that it does
     not profit from the luck of the masks it is measured on.
@@ -41,7 +52,7 @@ def judge_random_pixels(judge: Judge, digits: Digits, indices: NDArray[np.intege
     images = np.ascontiguousarray(digits.images.reshape(len(digits.images), -1)[indices])
     labels = digits.labels[indices].astype(np.int64)
     n = len(labels)
-    pool = pixel_pool(images)
+    pool = pixel_pool(images, threshold, black)
     rows = np.arange(n)
     beaten = np.empty((n, masks, CLASSES), dtype=np.bool_)  # the label beats each other class
     correct = np.empty((n, masks), dtype=np.float64)

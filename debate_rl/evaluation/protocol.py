@@ -26,7 +26,7 @@ from debate_rl.data import Digits
 from debate_rl.errors import UserError
 from debate_rl.evaluation.matches import game_seeds, logits_by_ply, play
 from debate_rl.evaluation.records import Record, game_records
-from debate_rl.games.pixels import CLASSES, NO_LIE, SEATS, Commit, Seat, honest_wins, new_games
+from debate_rl.games.pixels import CLASSES, NO_LIE, SEATS, Commit, Seat, check_threshold, honest_wins, new_games
 from debate_rl.judges.pretrained import Judge
 
 SILENT: dict[str, Any] = {"name": "silent"}
@@ -47,6 +47,8 @@ class Study:
         commit: the commit modes to play.
         repetitions: games per lie (or per image without precommitment), each with seeds of its own.
         seed: the run's seed.
+        threshold: which pixels may be revealed, see `games.pixels.Rules`.
+        black: likewise.
     """
 
     name: str
@@ -57,6 +59,8 @@ class Study:
     commit: tuple[Commit, ...] = ("precommit", "none")
     repetitions: int = 3
     seed: int = 0
+    threshold: float = 0.0
+    black: bool = False
 
     def __post_init__(self) -> None:
         """Refuse settings outside their range."""
@@ -64,6 +68,7 @@ class Study:
             raise UserError(f"repetitions is {self.repetitions}; it must be at least 1")
         if self.seed < 0:
             raise UserError(f"seed is {self.seed}; it must be zero or more")
+        check_threshold(self.threshold)
         if not self.first or not set(self.first) <= set(SEATS):
             raise UserError(f"first is {list(self.first)}; it must list 'honest', 'liar' or both")
         if self.honest == SILENT and self.liar == SILENT:
@@ -110,6 +115,8 @@ def play_images(
             pixels=study.pixels,
             first=SEATS.index(first),
             image_of=image_of,
+            threshold=study.threshold,
+            black=study.black,
         )
         keys = [
             (study.seed, index, study.pixels, SEATS.index(first), lie + 1, repetition)
@@ -126,6 +133,8 @@ def play_images(
             judge={"name": judge.name, "hash": judge.hash},
             repetitions=repetitions,
             seed=study.seed,
+            threshold=study.threshold,
+            black=study.black,
         ):
             by_image[record["index"]].append(record)
     return by_image

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debate_rl.games.pixels import NO_LIE, NO_MOVE, SEATS, VERSION, GameBatch, honest_wins, new_games
+from debate_rl.games.pixels import NO_LIE, NO_MOVE, SEATS, VERSION, GameBatch, honest_wins, new_games, special_rules
 from debate_rl.judges.kernels import JudgeWeights, set_logits
 
 Record = dict[str, Any]
@@ -25,6 +25,8 @@ def game_records(
     judge: Mapping[str, str],
     repetitions: Sequence[int],
     seed: int,
+    threshold: float = 0.0,
+    black: bool = False,
 ) -> list[Record]:
     """Records of `B` finished debates.
 
@@ -38,6 +40,8 @@ def game_records(
         judge: `{"name", "hash"}`.
         repetitions: `(B,)` number of each debate among its repetitions.
         seed: the run's seed.
+        threshold: which pixels were legal, see `games.pixels.Rules`.
+        black: likewise.
     """
     won = honest_wins(logits[:, -1], games.labels, games.lies)
     records = []
@@ -54,6 +58,7 @@ def game_records(
                 "label": label,
                 "claims": {"honest": label, "liar": None if lie == NO_LIE else lie},
                 "pixels": games.pixels,
+                **special_rules(threshold, black),
                 "commit": "none" if lie == NO_LIE else "precommit",
                 "first": SEATS[int(games.first[game])],
                 "moves": games.moves[game].tolist(),
@@ -73,7 +78,13 @@ def replay(record: Mapping[str, Any], image: NDArray[np.uint8], weights: JudgeWe
     """Judge a recorded debate again: the logits after each move, `(P, 10)`; `image` is `(28, 28)` or `(784,)` uint8."""
     lie = record["claims"]["liar"]
     games = new_games(
-        image.reshape(1, -1), [record["label"]], NO_LIE if lie is None else lie, pixels=record["pixels"], first=SEATS.index(record["first"])
+        image.reshape(1, -1),
+        [record["label"]],
+        NO_LIE if lie is None else lie,
+        pixels=record["pixels"],
+        first=SEATS.index(record["first"]),
+        threshold=record.get("threshold", 0.0),
+        black=record.get("black", False),
     )
     moves = np.full((record["pixels"], record["pixels"]), NO_MOVE, np.int16)
     for ply in range(record["pixels"]):

@@ -27,7 +27,7 @@ from debate_rl.evaluation.report.folder import GALLERY, TABLES
 from debate_rl.evaluation.rows import Source, accuracy_row, calibration_row, no_debate_rows, speed_row, study_rows
 from debate_rl.evaluation.summary import Summary
 from debate_rl.games.pixels import VERSION as GAME_VERSION
-from debate_rl.games.pixels import Commit, Seat, legal_pixels
+from debate_rl.games.pixels import Commit, Seat, check_threshold, legal_pixels, special_rules
 from debate_rl.judges.pretrained import Judge
 from debate_rl.results import ResultRow
 from debate_rl.runs import RunFolder
@@ -58,6 +58,8 @@ class Reproduction:
         sweep_count: images per point of that curve; 0 leaves the debates out.
         sweep_rollouts: rollouts per move there.
         masks: random masks per image for the judge alone; even.
+        threshold: which pixels may be revealed, see `games.pixels.Rules`.
+        black: likewise.
         block: images played together; a run that is killed loses at most the block it was at.
     """
 
@@ -77,6 +79,8 @@ class Reproduction:
     sweep_count: int = 0
     sweep_rollouts: int = 300
     masks: int = 10
+    threshold: float = 0.0
+    black: bool = False
     block: int = 8
 
     def __post_init__(self) -> None:
@@ -86,6 +90,7 @@ class Reproduction:
         for name, low in (("start", 0), ("count", 1), ("budget_count", 0), ("control_count", 0), ("sweep_count", 0), ("block", 1)):
             if getattr(self, name) < low:
                 raise UserError(f"{name} is {getattr(self, name)}; it must be at least {low}")
+        check_threshold(self.threshold)
         if self.masks < 2 or self.masks % 2:
             raise UserError(f"masks is {self.masks}; it must be even and at least 2")
 
@@ -98,6 +103,11 @@ class Job:
     indices: tuple[int, ...]
     judge: Judge
 
+    def __post_init__(self) -> None:
+        """Refuse a study of no images."""
+        if not self.indices:
+            raise UserError(f"none of the images chosen has {self.study.pixels} pixels to reveal; choose fewer pixels or other images")
+
     def work(self) -> float:
         """Rollouts per image, counting 1 per move of an agent that does not search."""
         moves = self.study.games_per_image() * self.study.pixels
@@ -108,13 +118,14 @@ class Job:
 def plan(settings: Reproduction, digits: Digits, judges: Mapping[int, Judge]) -> list[Job]:
     """All studies of a reproduction, the table's last: what is quick comes first, so that a partial report is soon worth reading."""
     jobs: list[Job] = []
-    common: dict[str, Any] = {"first": settings.first, "repetitions": settings.repetitions, "seed": settings.seed}
+    legal: dict[str, Any] = {"threshold": settings.threshold, "black": settings.black}
+    common: dict[str, Any] = {"first": settings.first, "repetitions": settings.repetitions, "seed": settings.seed, **legal}
     greedy, random = {"name": "greedy"}, {"name": "random"}
 
     def add(name: str, count: int, pixels: int, judge: Judge, honest: Mapping[str, Any], liar: Mapping[str, Any], **more: Any) -> None:
         if count > 0:
             study = Study(name=name, pixels=pixels, honest=honest, liar=liar, **{**common, **more})
-            jobs.append(Job(study, image_range(digits, settings.start, count, pixels), judge))
+            jobs.append(Job(study, image_range(digits, settings.start, count, pixels, **legal), judge))
 
     for pixels, judge in judges.items():
         controls = (
@@ -142,8 +153,8 @@ def plan(settings: Reproduction, digits: Digits, judges: Mapping[int, Judge]) ->
     return jobs
 
 
-def image_range(digits: Digits, start: int, count: int, pixels: int) -> tuple[int, ...]:
-    """Indices `start … start + count - 1`, without images that have fewer nonzero pixels than the game reveals.
+def image_range(digits: Digits, start: int, count: int, pixels: int, *, threshold: float = 0.0, black: bool = False) -> tuple[int, ...]:
+    """Indices `start … start + count - 1`, without images that have fewer legal pixels than the game reveals.
 
     Raises:
         UserError: the range leaves the split.
@@ -151,7 +162,7 @@ def image_range(digits: Digits, start: int, count: int, pixels: int) -> tuple[in
     if start < 0 or count < 1 or start + count > len(digits.labels):
         last = len(digits.labels) - 1
         raise UserError(f"images {start} to {start + count - 1} are not all in {digits.name} {digits.split}, which has 0 to {last}")
-    enough = legal_pixels(digits.images[start : start + count]).sum(axis=1) >= pixels
+    enough = legal_pixels(digits.images[start : start + count], threshold=threshold, black=black).sum(axis=1) >= pixels
     return tuple((start + np.flatnonzero(enough)).tolist())
 
 
@@ -171,12 +182,14 @@ def play_jobs(folder: RunFolder, jobs: Sequence[Job], digits: Digits, block: int
     """Play what is missing of all jobs, writing one shard per image and study."""
     total = sum(job.work() * len(job.indices) for job in jobs)
     done = 0.0
+    warm: set[tuple[str, str]] = set()
     for job in jobs:
         missing = folder.missing_shards(job.study.name, job.indices)
         done += job.work() * (len(job.indices) - len(missing))
         progress(job.study.name, done, total)
         if not missing:
             continue
+        _warm_up(job, digits, warm)
         honest, liar = _agents(job)
         for begin in range(0, len(missing), block):
             images = missing[begin : begin + block]
@@ -196,6 +209,21 @@ def _agents(job: Job) -> tuple[Agent | None, Agent | None]:
     if job.study.liar == job.study.honest and not job.study.honest.get("reuse_tree", False):
         return honest, honest
     return honest, None if job.study.liar == SILENT else make_agent(job.study.liar, job.judge)
+
+
+def _warm_up(job: Job, digits: Digits, warm: set[tuple[str, str]]) -> None:
+    """Compile or load the kernels of a pair of agents with one short game, so that it does not count as the first block's time.
+
+    Only for our own agents: what one of the user's does when asked for a move is not ours to repeat.
+    """
+    pair = (str(job.study.honest["name"]), str(job.study.liar["name"]))
+    if pair in warm or not set(pair) <= {"mcts", "greedy", "random", SILENT["name"]}:
+        return
+    warm.add(pair)
+    one = {"rollouts": 1}
+    honest, liar = ({**agent, **one} if "rollouts" in agent else agent for agent in (job.study.honest, job.study.liar))
+    short = replace(job, study=replace(job.study, honest=honest, liar=liar, first=job.study.first[:1], commit=("none",), repetitions=1))
+    play_images(short.study, digits, job.indices[:1], job.judge, *_agents(short))
 
 
 def summarise(folder: RunFolder, job: Job, average: Average) -> Summary:
@@ -235,16 +263,19 @@ def collect(
     gallery: list[Record] = []
 
     def source(judge: Judge, seconds: float) -> Source:
-        return Source(digits.name, digits.split, settings.seed, settings.average, provenance, judge, seconds=seconds)
+        rules = special_rules(settings.threshold, settings.black)
+        return Source(digits.name, digits.split, settings.seed, settings.average, provenance, judge, seconds=seconds, rules=rules)
 
     everything = range(len(digits.labels))
     # A curve against search rests on the same images from its start, the judge alone, to its last point, the table's agent.
-    curve = {pixels: image_range(digits, settings.start, settings.budget_count or settings.count, pixels) for pixels in judges}
+    legal: dict[str, Any] = {"threshold": settings.threshold, "black": settings.black}
+    points = settings.budget_count or settings.count
+    curve = {pixels: image_range(digits, settings.start, points, pixels, **legal) for pixels in judges}
     for pixels, judge in judges.items():
         for shown in sorted({pixels, *settings.sweep_pixels}):
             for images in (everything, curve[pixels]) if shown == pixels else (everything,):
                 started = time.perf_counter()
-                found = judge_random_pixels(judge, digits, np.array(images), shown, masks=settings.masks, seed=settings.seed)
+                found = judge_random_pixels(judge, digits, np.array(images), shown, masks=settings.masks, seed=settings.seed, **legal)
                 of = source(judge, time.perf_counter() - started).about(images)
                 if shown == pixels and images is everything:
                     rows += no_debate_rows(of, shown, found)
@@ -258,9 +289,9 @@ def collect(
         of = source(job.judge, spent_on["seconds"]).about(job.indices)
         rows += study_rows(of, job.study, summary.outcomes)
         if job.study.name.startswith("table-"):
-            points = len(curve[job.study.pixels])  # the first of the table's images
-            if points < len(job.indices) and "precommit" in job.study.commit:
-                head = summary.outcomes.head(points)
+            head_count = len(curve[job.study.pixels])  # the first of the table's images
+            if head_count < len(job.indices) and "precommit" in job.study.commit:
+                head = summary.outcomes.head(head_count)
                 rows += study_rows(of, replace(job.study, commit=("precommit",)), head)
             tables[str(job.study.pixels)] |= summary.tables()
             gallery += summary.picks()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class Source:
         judge: the judge.
         indices: the images, ascending.
         seconds: wall time of the part the figures come from: a study, or the judge alone.
+        rules: `games.pixels.special_rules` of the run.
     """
 
     dataset: str
@@ -42,6 +43,7 @@ class Source:
     judge: Judge
     indices: Sequence[int] = ()
     seconds: float = 0.0
+    rules: Mapping[str, Any] = field(default_factory=dict)
 
     def about(self, indices: Sequence[int]) -> Source:
         """The same about other images."""
@@ -65,7 +67,7 @@ class Source:
             ci_method=method,
             n=len(self.indices),
             seeds=tuple(seeds) or (self.seed,),
-            protocol={"game": "pixels", "dataset": self.dataset, "split": self.split, "images": span, **protocol},
+            protocol={"game": "pixels", "dataset": self.dataset, "split": self.split, "images": span, **self.rules, **protocol},
             agents=dict(agents),
             judge={"name": self.judge.name, "hash": self.judge.hash},
             seconds=self.seconds,

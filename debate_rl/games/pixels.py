@@ -20,7 +20,7 @@ pixels revealed in a game.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numba import njit
@@ -71,8 +71,18 @@ class Rules:
             raise UserError(f"first is {self.first!r}; it must be 'honest' or 'liar'")
         if self.commit not in ("precommit", "none"):
             raise UserError(f"commit is {self.commit!r}; it must be 'precommit' or 'none'")
-        if not 0.0 <= self.threshold < 1.0:
-            raise UserError(f"threshold is {self.threshold}; it must lie in [0, 1)")
+        check_threshold(self.threshold)
+
+
+def check_threshold(threshold: float) -> None:
+    """Raise UserError for a threshold that no pixel, or any pixel, would pass."""
+    if not 0.0 <= threshold < 1.0:
+        raise UserError(f"threshold is {threshold}; it must lie in [0, 1)")
+
+
+def special_rules(threshold: float, black: bool) -> dict[str, Any]:
+    """The options of which pixels are legal, where they are not the paper's: what records and rows say of them."""
+    return {**({"threshold": threshold} if threshold and not black else {}), **({"black": True} if black else {})}
 
 
 @dataclass

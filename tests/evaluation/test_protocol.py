@@ -63,6 +63,28 @@ def test_every_game_of_an_image_is_played_and_recorded_by_the_rules(mnist_test, 
             assert record["judge"] == {"name": "mlp-4", "hash": judge.hash}
 
 
+@pytest.mark.parametrize(
+    ("rules", "legal"), [({"threshold": 0.5}, lambda image: image > 127.5), ({"black": True}, lambda image: image >= 0)]
+)
+def test_other_rules_of_what_may_be_revealed_are_played_recorded_and_replayed(mnist_test, judge, rules, legal):
+    image = mnist_test.images[3].reshape(-1)
+    revealed = set()
+    for record in played(mnist_test, judge, study(repetitions=8, **rules), [3])[3]:
+        assert {key: record[key] for key in ("threshold", "black") if key in record} == rules
+        assert np.array_equal(replay(record, image, judge.weights), np.array(record["logits"], np.float32))
+        revealed.update(record["moves"])
+    allowed = set(np.flatnonzero(legal(image)).tolist())
+    assert revealed <= allowed and len(revealed) > 0.4 * len(allowed)
+
+
+def test_the_judge_alone_sees_what_may_be_revealed(mnist_test, judge):
+    bright = judge_random_pixels(judge, mnist_test, np.arange(300), 4, masks=4, seed=0, threshold=0.9)
+    black = judge_random_pixels(judge, mnist_test, np.arange(300), 4, masks=4, seed=0, black=True)
+    usual = judge_random_pixels(judge, mnist_test, np.arange(300), 4, masks=4, seed=0)
+    assert len({found.correct.tobytes() for found in (bright, black, usual)}) == 3
+    assert black.correct.mean() < usual.correct.mean()  # the judge was not trained on black pixels
+
+
 def test_games_do_not_depend_on_what_is_played_together(mnist_test, judge):
     agent = {"name": "mcts", "rollouts": 15}
     chosen = study(honest=agent, liar=agent)
@@ -196,7 +218,18 @@ def test_the_gallery_takes_one_close_game_per_image_and_panel(mnist_test, judge)
     assert len(summary.picks()) == 4 * PER_PANEL
 
 
-@pytest.mark.parametrize("wrong", [{"repetitions": 0}, {"seed": -1}, {"first": ()}, {"first": ("judge",)}, {"commit": ("maybe",)}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"repetitions": 0},
+        {"seed": -1},
+        {"threshold": 1.0},
+        {"threshold": float("nan")},
+        {"first": ()},
+        {"first": ("judge",)},
+        {"commit": ("maybe",)},
+    ],
+)
 def test_bad_studies_are_refused(wrong):
     with pytest.raises(UserError, match=next(iter(wrong))):
         study(**wrong)

@@ -15,7 +15,8 @@ import pytest
 from debate_rl.data import Digits
 from debate_rl.errors import UserError
 from debate_rl.evaluation.protocol import SILENT, Study
-from debate_rl.evaluation.report.content import search_curve
+from debate_rl.evaluation.report.content import search_curve, table2
+from debate_rl.evaluation.report.tables import table2_note
 from debate_rl.evaluation.reproduce import Job, Reproduction, collect, image_range, plan, play_jobs
 from debate_rl.judges.pretrained import load_judge
 from debate_rl.runs import RunFolder
@@ -286,3 +287,28 @@ def test_a_curve_rests_on_the_same_images_where_one_is_too_thin(tmp_path: Path, 
     assert curve is not None and curve.start is not None
     assert [budget for budget, _ in curve.points] == [2, 4, 8]
     assert [figure.n for figure in (curve.start, *(figure for _, figure in curve.points))] == [2, 2, 2, 2]
+
+
+def test_other_rules_reach_every_study_and_every_row(tmp_path: Path, digits: Digits, judges) -> None:
+    settings = replace(SETTINGS, threshold=0.5, count=2, control_count=2)
+    jobs = plan(settings, digits, judges)
+    assert all((job.study.threshold, job.study.black) == (0.5, False) for job in jobs)
+    with run_folder(tmp_path) as folder:
+        play_jobs(folder, jobs, digits, 2, quiet)
+        found = collected(folder, digits, judges, settings)
+    assert found.rows and all(row.protocol["threshold"] == 0.5 for row in found.rows)
+
+
+def test_a_range_without_one_fitting_image_is_refused(digits: Digits, judges) -> None:
+    with pytest.raises(UserError, match="none of the images chosen has 4 pixels to reveal"):
+        plan(replace(SETTINGS, start=THIN, count=1, budget_count=1, control_count=1, sweep_count=1), digits, judges)
+
+
+def test_an_agent_that_does_not_search_fills_the_table(tmp_path: Path, digits: Digits, judges) -> None:
+    settings = replace(SETTINGS, agent={"name": "greedy"})
+    with run_folder(tmp_path) as folder:
+        play_jobs(folder, plan(settings, digits, judges), digits, 2, quiet)
+        rows = [row.to_dict() for row in collected(folder, digits, judges, settings).rows]
+    filled = [row for row in table2(rows) if row.pixels == 4]
+    assert [row.precommit.ours is not None for row in filled] == [True] * 3
+    assert "greedy debaters" in table2_note(filled)

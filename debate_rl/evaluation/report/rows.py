@@ -146,16 +146,30 @@ def search_family(rows: Iterable[Row], pixels: int) -> list[Row]:
     return max(families.values(), key=len) if families else []
 
 
+def self_play(rows: Iterable[Row], pixels: int) -> list[Row]:
+    """Honest win rates of an agent that does not search against itself, where it is the only such agent besides the random one."""
+    found = [
+        row
+        for row in matching(rows, "honest_win_rate", pixels=pixels)
+        if agent(row, "honest") == agent(row, "liar") and agent_name(row, "honest") not in ("", SILENT, "random") and estimate(row)
+    ]
+    return found if len({(row_judge(row), search_settings(row)) for row in found}) == 1 else []
+
+
 def main_search(rows: Iterable[Row], pixels: int) -> list[Row]:
-    """The rows of the main search at its main budget: the one with most of the table's cells, the larger of equals."""
+    """The rows of the main search at its main budget: the one with most of the table's cells, the larger of equals.
+
+    Where nobody searched, the rows of the one agent that sat in both seats.
+    """
     cells: dict[int, set[tuple[Any, ...]]] = {}
-    family = search_family(rows, pixels)
+    everything = list(rows)
+    family = search_family(everything, pixels) or self_play(everything, pixels)
     for row in family:
         budget, settings = rollouts(row), protocol(row)
-        if budget is not None:
-            cells.setdefault(budget, set()).add((settings.get("commit"), settings.get("lies"), settings.get("first")))
+        if budget is not None or "rollouts" not in agent(row, "honest"):
+            cells.setdefault(budget or 0, set()).add((settings.get("commit"), settings.get("lies"), settings.get("first")))
     main = max(cells, key=lambda budget: (len(cells[budget]), budget)) if cells else None
-    return [row for row in family if rollouts(row) == main]
+    return [row for row in family if (rollouts(row) or 0) == main]
 
 
 def win_rate(rows: Iterable[Row], first: str, commit: str) -> Estimate | None:

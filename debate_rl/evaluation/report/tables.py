@@ -13,7 +13,19 @@ from rich.text import Text
 
 from debate_rl.evaluation.report import paper
 from debate_rl.evaluation.report.content import Cell, Content, Control, Curve, TableRow, table2
-from debate_rl.evaluation.report.rows import DASH, MINUS, Estimate, Row, agent, main_dataset, of_dataset, percent, protocol, rollouts
+from debate_rl.evaluation.report.rows import (
+    DASH,
+    MINUS,
+    Estimate,
+    Row,
+    agent,
+    agent_name,
+    main_dataset,
+    of_dataset,
+    percent,
+    protocol,
+    rollouts,
+)
 from debate_rl.machine import summary
 
 COLUMNS = ("Judge, random pixels", "Honest wins, no precommit", "Honest wins, precommit")
@@ -38,7 +50,7 @@ def table2_note(table: Sequence[TableRow]) -> str:
     if not figures:
         return "Only the judge was measured; no debates yet."
     words = [
-        f"{_some(budgets)} rollouts per move",
+        f"{_some(budgets)} rollouts per move" if budgets else f"{agent_name(figures[0].row, 'honest')} debaters, who do not search",
         f"{_some(images)} test images",
         *([f"{' or '.join(repetitions)} seeds per lie"] if repetitions else []),
     ]
