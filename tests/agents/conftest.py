@@ -4,27 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from debate_rl.games import pixels as game
 from debate_rl.judges.kernels import JudgeWeights
-
-
-def random_weights(seed: int, hidden: int = 32, second: int = 16) -> JudgeWeights:
-    rng = np.random.default_rng(seed)
-
-    def draw(*shape: int) -> NDArray[np.float32]:
-        return rng.normal(scale=0.3, size=shape).astype(np.float32)
-
-    return JudgeWeights(
-        w_mask=draw(784, hidden),
-        w_value=draw(784, hidden),
-        b1=draw(hidden),
-        w2=draw(hidden, second),
-        b2=draw(second),
-        w3=draw(second, 10),
-        b3=draw(10),
-    )
+from tests.weights import random_weights
 
 
 def random_games(seed: int, size: int, *, pixels: int = 4, lit: int = 40, images: int = 3) -> game.GameBatch:
@@ -49,4 +32,4 @@ def random_games(seed: int, size: int, *, pixels: int = 4, lit: int = 40, images
 
 @pytest.fixture(scope="session")
 def weights() -> JudgeWeights:
-    return random_weights(7)
+    return random_weights(7, hidden=32, second=16)

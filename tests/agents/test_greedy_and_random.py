@@ -11,7 +11,8 @@ from debate_rl.agents.greedy import GreedyAgent
 from debate_rl.agents.random import RandomAgent
 from debate_rl.games import pixels as game
 from debate_rl.judges.kernels import JudgeWeights, reply_logits
-from tests.agents.conftest import random_games, random_weights
+from tests.agents.conftest import random_games
+from tests.weights import random_weights
 
 
 def seeds(count: int, start: int = 0) -> np.ndarray:
@@ -54,7 +55,7 @@ def plain_gains(weights: JudgeWeights, batch: game.GameBatch, row: int) -> dict[
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 5))
 def test_greedy_agrees_with_the_plain_twin(seed: int, size: int) -> None:
-    weights = random_weights(seed % 5, hidden=16, second=8)
+    weights = random_weights(seed % 5)
     batch = random_games(seed, size, lit=35)
     chosen = GreedyAgent(weights).choose(batch, seeds(size))
     for row in range(size):

@@ -11,7 +11,8 @@ from pathlib import Path
 CODE = """
 import numba, numpy as np
 from debate_rl.agents.greedy import GreedyAgent
-from tests.agents.conftest import random_games, random_weights
+from tests.agents.conftest import random_games
+from tests.weights import random_weights
 
 assert numba.config.NUMBA_NUM_THREADS == 4
 agent, games = GreedyAgent(random_weights(7)), random_games(3, 400, images=12)

@@ -16,23 +16,7 @@ os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 from debate_rl.envs import pixels
 
 from debate_rl.judges.kernels import JudgeWeights
-
-
-def random_weights(seed: int, hidden: int = 32, second: int = 16) -> JudgeWeights:
-    rng = np.random.default_rng(seed)
-
-    def draw(*shape: int) -> NDArray[np.float32]:
-        return rng.normal(scale=1.0 / np.sqrt(shape[0] if len(shape) == 1 else min(shape[0], 64)), size=shape).astype(np.float32)
-
-    return JudgeWeights(
-        w_mask=draw(784, hidden),
-        w_value=draw(784, hidden),
-        b1=draw(hidden),
-        w2=draw(hidden, second),
-        b2=draw(second),
-        w3=draw(second, 10),
-        b3=draw(10),
-    )
+from tests.weights import random_weights
 
 
 @pytest.fixture(scope="session")

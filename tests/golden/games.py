@@ -16,6 +16,7 @@ from debate_rl.envs import pixels
 from numpy.typing import NDArray
 
 from debate_rl.judges.kernels import JudgeWeights
+from tests.weights import weights_of
 
 FILE = Path(__file__).with_name("pixels_v0.json")
 
@@ -36,11 +37,7 @@ SCRIPTS: dict[str, tuple[dict[str, Any], int, dict[str, Any], int | None]] = {
 def integer_judge() -> JudgeWeights:
     """Weights from -4 to 4: no sum comes near 2 ** 24."""
     rng = np.random.default_rng(2018)
-
-    def draw(*shape: int) -> NDArray[np.float32]:
-        return rng.integers(-4, 5, size=shape).astype(np.float32)
-
-    return JudgeWeights(draw(784, 16), draw(784, 16), draw(16), draw(16, 8), draw(8), draw(8, 10), draw(10))
+    return weights_of(lambda shape: rng.integers(-4, 5, size=shape))
 
 
 def binary_images() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -14,15 +14,14 @@ from debate_rl.errors import UserError
 from debate_rl.judges.assessment import assess_judge
 from debate_rl.judges.kernels import JudgeWeights
 from debate_rl.judges.pretrained import FOLDER, find_judge, load_judge, logits_dense, save_judge, shipped_judges
+from tests.weights import random_weights
 
 CARD = {"name": "tiny", "architecture": "mlp", "dataset": "mnist", "pixels": 6}
 BARS = {4: 0.482, 6: 0.594}  # the paper's, on MNIST
 
 
 def tiny() -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    shapes = {"w_mask": (784, 32), "w_value": (784, 32), "b1": (32,), "w2": (32, 64), "b2": (64,), "w3": (64, 10), "b3": (10,)}
-    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    return random_weights(0, hidden=32, second=64)._asdict()
 
 
 def refused(path: Path) -> str:

@@ -20,17 +20,9 @@ from debate_rl.judges.kernels import JudgeWeights, reply_logits
 from debate_rl.search.arena import TERMINAL, entries_needed, new_arena, rebase_tree
 from debate_rl.search.puct import Puct, PuctSettings, make_positions
 from tests.search.twin import Twin, minimax
+from tests.weights import random_weights
 
 ROOT = Path(__file__).parents[2]
-
-
-def random_weights(seed: int, width: int = 16, second: int = 8) -> JudgeWeights:
-    rng = np.random.default_rng(seed)
-
-    def draw(*shape: int) -> np.ndarray:
-        return (rng.normal(size=shape) * 0.5).astype(np.float32)
-
-    return JudgeWeights(draw(784, width), draw(784, width), draw(width), draw(width, second), draw(second), draw(second, 10), draw(10))
 
 
 def exact_weights(seed: int) -> JudgeWeights:
@@ -124,7 +116,8 @@ THREADS = """
 import numba, numpy as np
 from debate_rl.search.puct import Puct, PuctSettings
 from debate_rl.search.rollout import GROUP
-from tests.search.test_puct import random_weights, seeds_for, thin_games
+from tests.search.test_puct import seeds_for, thin_games
+from tests.weights import random_weights
 
 assert numba.config.NUMBA_NUM_THREADS == 4
 weights, games = random_weights(1), thin_games(2, 203, 30, 6, images=5)
