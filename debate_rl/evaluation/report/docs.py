@@ -1,4 +1,4 @@
-"""Tables and pictures of README and docs, drawn from committed result rows.
+"""Tables and pictures of README and docs, drawn from committed result rows and from the shipped judges' cards.
 
 A page says what to draw between two comments:
 
@@ -6,8 +6,9 @@ A page says what to draw between two comments:
     … replaced whenever the docs are drawn …
     <!-- /drawn -->
 
-Each comment starts its line. Paths are relative to the repository's root; several files of rows may follow one another. `KINDS` lists what
-can be drawn. Pictures are SVG files under `docs/pictures/`: the same to the byte on every machine, so that a check can compare them.
+Each comment starts its line. Paths are relative to the repository's root; several files of rows may follow one another, and `shipped`
+takes none. `KINDS` lists what can be drawn. Pictures are SVG files under `docs/pictures/`: the same to the byte on every machine, so that a
+check can compare them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from debate_rl.evaluation.report.rows import Row
 from debate_rl.evaluation.report.svg import Board, nest
 
 BLOCK: Final = re.compile(
-    r"(?P<open>^<!-- drawn: (?P<kind>\S+) (?P<files>[^\n]*?) -->\n)(?P<body>.*?)(?P<close>^<!-- /drawn -->)", re.DOTALL | re.MULTILINE
+    r"(?P<open>^<!-- drawn: (?P<kind>\S+)(?P<files>[^\n]*?) -->\n)(?P<body>.*?)(?P<close>^<!-- /drawn -->)", re.DOTALL | re.MULTILINE
 )
 PICTURES: Final = "docs/pictures"
 
@@ -50,7 +51,8 @@ DRAWINGS: Final[dict[str, Callable[[Content], Board | None]]] = {
     "accuracy-picture": lambda content: charts.accuracy_board(content) if content.accuracy else None,
     "controls-picture": _controls_picture,
 }
-KINDS: Final = (*TABLES, *DRAWINGS)
+SHIPPED: Final = "shipped"
+KINDS: Final = (*TABLES, *DRAWINGS, SHIPPED)
 
 
 def draw(root: Path) -> dict[Path, str]:
@@ -84,6 +86,10 @@ def stale(root: Path) -> list[Path]:
 def _draw_block(root: Path, page: Path, kind: str, files: Sequence[str], drawn: dict[Path, str]) -> str:
     if kind not in KINDS:
         raise UserError(f"{page}: cannot draw {kind!r}; choose one of {', '.join(KINDS)}")
+    if kind == SHIPPED and not files:
+        return f"\n{markdown.shipped_markdown()}\n"
+    if kind == SHIPPED:
+        raise UserError(f"{page}: {kind!r} is drawn from the judges' cards: name no files after it")
     if not files:
         raise UserError(f"{page}: name the files of rows after {kind!r}")
     rows = [row.to_dict() for file in files for row in results.read(root / file)]

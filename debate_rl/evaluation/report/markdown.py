@@ -22,6 +22,7 @@ from debate_rl.evaluation.report.rows import (
     row_judge,
 )
 from debate_rl.evaluation.report.tables import COLUMNS, difference, interval, table2_note
+from debate_rl.judges.pretrained import load_judge, shipped_judges
 from debate_rl.machine import summary
 
 
@@ -85,6 +86,19 @@ def judges_markdown(rows: Iterable[Row]) -> str:
         words = [_escape(judge_name(row)), _escape(str(settings.get("dataset"))), str(settings.get("pixels"))]
         body.append([*words, _figure(figure), percent(published) if published is not None else DASH, percent(errors[-1])])
     return _table(["Judge", "Data", "Pixels", "Accuracy, %", "Paper, %", "Calibration error, %"], body) if body else ""
+
+
+def shipped_markdown() -> str:
+    """The judges that come with the package, from their cards: accuracy on the test split, calibration, size, training time, hash."""
+    body = []
+    for judge in map(load_judge, shipped_judges()):
+        test, training = judge.card["test"], judge.card["training"]
+        accuracy = f"{100 * test['accuracy']:.2f} ± {100 * test['accuracy_sd']:.2f}"
+        figures = [accuracy, f"{100 * test['ece']:.2f}", f"{test['cross_entropy']:.3f}", f"{training['seconds']:.0f}"]
+        widths = " x ".join(map(str, judge.card["widths"]))
+        body.append([f"`{judge.name}`", judge.dataset, str(judge.pixels), widths, *figures, f"`{judge.hash}`"])
+    figures = ["accuracy, %", "calibration error, %", "cross entropy, nats", "training, s"]
+    return _table(["judge", "data set", "pixels", "widths", *figures, "hash"], body)
 
 
 def speed_markdown(rows: Iterable[Row]) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from debate_rl.errors import UserError
 from debate_rl.evaluation.report.docs import DRAWINGS, KINDS, TABLES, draw, stale
+from debate_rl.judges.pretrained import load_judge, shipped_judges
 from tests.evaluation.report.conftest import Run
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,6 +70,16 @@ def test_the_script_draws_checks_and_notices_a_changed_figure(repository: Path, 
     assert script(repository)[0] == 0 and readme.read_text() == text
 
 
+def test_shipped_judges_are_drawn_from_their_cards(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("before\n<!-- drawn: shipped -->\nan old table\n<!-- /drawn -->\nafter\n")
+    text = draw(tmp_path)[tmp_path / "README.md"]
+    assert text.startswith("before\n<!-- drawn: shipped -->\n\n| judge |") and text.endswith("|\n\n<!-- /drawn -->\nafter\n")
+    for name in shipped_judges():
+        card = load_judge(name).card
+        assert f"| `{name}` | {card['dataset']} | {card['pixels']} |" in text
+        assert f"| {100 * card['test']['accuracy']:.2f} ± " in text and f"`{card['sha256'][:16]}`" in text
+
+
 def test_an_example_in_a_code_block_is_left_alone(repository: Path) -> None:
     page = repository / "docs" / "how.md"
     page.write_text("Write\n\n    <!-- drawn: table2 docs/results/none.jsonl -->\n    <!-- /drawn -->\n")
@@ -104,7 +115,8 @@ def test_pictures_are_whole_svg_files_with_alternative_texts(repository: Path) -
     [
         ("<!-- drawn: nonsense docs/results/small.jsonl -->\n<!-- /drawn -->", f"cannot draw 'nonsense'; choose one of {KINDS[0]}"),
         ("<!-- drawn: table2 docs/results/none.jsonl -->\n<!-- /drawn -->", "none.jsonl cannot be read"),
-        ("<!-- drawn: table2  -->\n<!-- /drawn -->", "name the files of rows"),
+        ("<!-- drawn: table2 -->\n<!-- /drawn -->", "name the files of rows"),
+        ("<!-- drawn: shipped docs/results/small.jsonl -->\n<!-- /drawn -->", "name no files"),
         ("<!-- drawn: table2 docs/results/small.jsonl -->\n", "end each with '<!-- /drawn -->'"),
         ("<!-- drawn: table2 docs/results/empty.jsonl -->\n<!-- /drawn -->", "holds no rows to draw 'table2' from"),
         ("<!-- drawn: curve-picture docs/results/empty.jsonl -->\n<!-- /drawn -->", "holds no rows to draw 'curve-picture' from"),
