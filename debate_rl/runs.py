@@ -63,26 +63,43 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 
 def write_whole(path: str | Path, data: bytes) -> None:
-    """Write a file whole or not at all: a temporary file in the same folder, synced, renamed over `path`, the folder synced.
+    """Write a file whole or not at all, see `replace_synced`, and its folder if need be.
 
     Raises UserError when the disk is full or the folder cannot be written.
     """
     path = Path(path)
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, draft = tempfile.mkstemp(prefix=f"{_TEMPORARY}{path.name}-", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fchmod(stream.fileno(), 0o666 & ~_umask())  # mkstemp's own mode is private
-                os.fsync(stream.fileno())
-            os.replace(draft, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
-            raise
-        _sync_folder(path.parent)
+        replace_synced(path, data)
+
+
+def replace_synced(path: Path, data: bytes, drafts: Path | None = None) -> None:
+    """Put a file in its place whole or not at all: a temporary file, synced, renamed over `path`, the folder synced. Raises OSError.
+
+    The temporary file lies in the folder `drafts`, of the same file system; by default beside `path`.
+    """
+    descriptor, draft = tempfile.mkstemp(prefix=f"{_TEMPORARY}{path.name}-", dir=drafts or path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fchmod(stream.fileno(), 0o666 & ~_umask())  # mkstemp's own mode is private
+            os.fsync(stream.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Have what was written of a file, or the names in a folder, on the disk before going on. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def pack(records: Iterable[Mapping[str, Any]]) -> bytes:
@@ -339,14 +356,6 @@ def _decompress(data: bytes) -> bytes:
         raise ValueError("it is cut short") from None
     except (OSError, zlib.error) as error:
         raise ValueError(str(error)) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _umask() -> int:

@@ -20,6 +20,7 @@ from typing import Final
 
 from debate_rl.data.catalog import Dataset
 from debate_rl.errors import UserError
+from debate_rl.runs import replace_synced
 
 CACHE_VARIABLE: Final = "DEBATE_RL_CACHE"
 """Environment variable that moves the cache."""
@@ -74,7 +75,7 @@ def locked(cache: Path, dataset: Dataset, notify: Callable[[str], None]) -> Iter
 
 
 def store(cache: Path, dataset: Dataset, files: dict[str, bytes], workspace: Path) -> None:
-    """Put verified `files` into the cache: each is written beside its place, synced to the disk, then renamed over it.
+    """Put verified `files` into the cache: each whole or not at all, from a draft in the workspace.
 
     Call it while holding `locked`. Raises UserError when the disk is full or the cache cannot be written.
     """
@@ -82,13 +83,7 @@ def store(cache: Path, dataset: Dataset, files: dict[str, bytes], workspace: Pat
     with _writing(cache):
         folder.mkdir(exist_ok=True)
         for name, data in files.items():
-            part = workspace / name
-            with part.open("wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(part, folder / name)
-        _sync_folder(folder)
+            replace_synced(folder / name, data, workspace)
 
 
 def _wait_for_lock(handle: int, cache: Path, dataset: Dataset, notify: Callable[[str], None]) -> None:
@@ -123,11 +118,3 @@ def _unwritable(cache: Path, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return f"no room for the data in the cache {cache} ({error.strerror}): free 60 MB there, or set {CACHE_VARIABLE} to another folder"
     return f"the cache {cache} cannot be written ({error.strerror or error}): set {CACHE_VARIABLE} to a writable folder"
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -22,6 +22,7 @@ from safetensors.numpy import load, save
 from debate_rl.errors import UserError
 from debate_rl.games.pixels import CLASSES, PIXELS_PER_IMAGE, SIDE
 from debate_rl.judges.kernels import Float32, JudgeWeights, set_logits
+from debate_rl.runs import replace_synced
 
 FOLDER: Final = Path(__file__).parent / "pretrained"
 DEFAULT_DATASET: Final = "mnist"
@@ -178,8 +179,8 @@ def save_judge(
     _check_card(whole, "the new card")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write(target, content)
-        _write(target.with_suffix(".json"), (json.dumps(whole, indent=2) + "\n").encode())
+        replace_synced(target, content)
+        replace_synced(target.with_suffix(".json"), (json.dumps(whole, indent=2) + "\n").encode())
     except OSError as error:
         raise UserError(f"the judge cannot be written to {target} ({error.strerror})") from error
     return digest[:HASH_DIGITS]
@@ -227,15 +228,3 @@ def _check_card(card: Card, what: str) -> None:
             raise UserError(f"{what}: {key} is {card.get(key)!r}; it must be a {'whole number' if kind is int else 'text'}")
     if not 1 <= card["pixels"] <= SIDE * SIDE:
         raise UserError(f"{what}: pixels is {card['pixels']}; it must lie between 1 and {SIDE * SIDE}")
-
-
-def _write(path: Path, content: bytes) -> None:
-    draft = path.with_name(f"{path.name}.tmp-{os.getpid()}")
-    try:
-        with draft.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)

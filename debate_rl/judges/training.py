@@ -30,6 +30,7 @@ from debate_rl.games.pixels import CLASSES, PIXELS_PER_IMAGE
 from debate_rl.judges.networks import DENSE_UNITS, DROPOUT, PaperConvNet, SparseMLP, new_network
 from debate_rl.judges.sparse import PixelPool, draw_masks, pixel_pool, pixel_values
 from debate_rl.judges.sparse_conv import sparse_logits
+from debate_rl.runs import sync
 
 # what a generator is for: the second word of its seed
 _INITIAL, _EPOCH, _BATCH, _DROPOUT = range(4)
@@ -283,9 +284,9 @@ class _Run:
         state = {"settings": asdict(self.settings), "batch": self.batch, "seconds": self.seconds, "losses": self.losses}
         (draft / "state.json").write_text(json.dumps(state, indent=1))
         for path in draft.iterdir():
-            _fsync(path)
+            sync(path)
         os.rename(draft, final)
-        _fsync(folder)
+        sync(folder)
         for old in _checkpoints(folder)[:-1]:
             shutil.rmtree(old, ignore_errors=True)
         for stale in folder.glob("batch-*.tmp-*"):
@@ -339,14 +340,6 @@ def _checkpoints(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.glob("batch-*") if path.is_dir() and ".tmp-" not in path.name)
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _one_line(error: BaseException) -> str:
