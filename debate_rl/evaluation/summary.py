@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,37 @@ from debate_rl.judges.kernels import softmax
 
 PER_PANEL = 6  # games in each of the gallery's four panels, as in the paper's figure 4
 
+Picks = dict[tuple[str, str], list[Mapping[str, Any]]]
+"""The gallery's panels: records by who moved first and who won."""
+
+
+def new_picks() -> Picks:
+    """Four empty panels."""
+    return {(first, winner): [] for first in SEATS for winner in SEATS}
+
+
+def may_show(record: Mapping[str, Any]) -> bool:
+    """Whether a game may stand in the gallery: it is precommitted, and the first of its repetitions."""
+    return bool(record["commit"] == "precommit" and record.get("repetition", 0) == 0)
+
+
+def pick(picks: Picks, record: Mapping[str, Any], per_panel: int = PER_PANEL) -> None:
+    """Offer the panels a record that `may_show` lets through. Each keeps one game of each of the first images that have any: the closest,
+    the one whose ending the judge found hardest."""
+    panel = picks[record["first"], record["winner"]]
+    for place, kept in enumerate(panel):
+        if kept["index"] == record["index"]:
+            if _gap(record) < _gap(kept):
+                panel[place] = record
+            return
+    if len(panel) < per_panel:
+        panel.append(record)
+
+
+def _gap(record: Mapping[str, Any]) -> float:
+    final = record["logits"][-1]
+    return abs(float(final[record["label"]]) - float(final[record["claims"]["liar"]]))
+
 
 @dataclass
 class Summary:
@@ -26,9 +57,7 @@ class Summary:
     # After debate: the judge's answer among ten (no precommitment), and between the two claims (precommitted).
     answer: Reliability = field(default_factory=Reliability)
     claims: Reliability = field(default_factory=Reliability)
-    gallery: dict[tuple[str, str], list[Record]] = field(
-        default_factory=lambda: {(first, winner): [] for first in SEATS for winner in SEATS}
-    )
+    gallery: Picks = field(default_factory=new_picks)
 
     def add(self, records: Sequence[Record]) -> None:
         """Take in all records of one image."""
@@ -42,31 +71,13 @@ class Summary:
             else:
                 pair = row[[label, lie]]
                 self.claims.add(pair.max(keepdims=True) / pair.sum(), np.array([bool(pair[0] > pair[1])]), image)
-        self._pick(records)
-
-    def _pick(self, records: Sequence[Record]) -> None:
-        """Keep at most one precommitted game per panel from an image, of its first repetition, until the panels are full."""
-        for (first, winner), panel in self.gallery.items():
-            if len(panel) >= PER_PANEL:
-                continue
-            fitting = [
-                record
-                for record in records
-                if (record["first"], record["winner"]) == (first, winner) and record["commit"] == "precommit" and record["repetition"] == 0
-            ]
-            if fitting:
-                # The closest game: the one whose ending the judge found hardest.
-                panel.append(min(fitting, key=_final_gap))
+            if may_show(record):
+                pick(self.gallery, record)
 
     def picks(self) -> list[Record]:
         """The gallery's games, panel by panel."""
-        return [record for panel in self.gallery.values() for record in panel]
+        return [dict(record) for panel in self.gallery.values() for record in panel]
 
     def tables(self) -> dict[str, Any]:
         """JSON-ready: `lies` (the matrix of `Outcomes.lie_matrix`), `answer` and `claims` (reliability tables)."""
         return {"lies": self.outcomes.lie_matrix().tolist(), "answer": self.answer.table(), "claims": self.claims.table()}
-
-
-def _final_gap(record: Record) -> float:
-    logits = record["logits"][-1]
-    return abs(float(logits[record["label"]]) - float(logits[record["claims"]["liar"]]))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from debate_rl.data import Digits
 from debate_rl.evaluation.report.rows import percent
-from debate_rl.evaluation.summary import PER_PANEL
+from debate_rl.evaluation.summary import PER_PANEL, Picks, may_show, new_picks, pick
 from debate_rl.games.pixels import CLASSES, PIXELS_PER_IMAGE, SEATS, SIDE
 from debate_rl.judges.kernels import softmax
 
@@ -74,30 +74,19 @@ def pick_games(records: Iterable[Mapping[str, Any]], images: Digits, per_panel: 
     Returns:
         The number of pixels and the games by `(first, winner)`; 0 and empty panels where no record fits.
     """
-    kept: dict[int, dict[tuple[str, str], dict[int, Mapping[str, Any]]]] = {}
+    kept: dict[int, Picks] = {}
     for record in records:
-        if not _fits(record, images):
-            continue
-        panel = kept.setdefault(record["pixels"], {}).setdefault((record["first"], record["winner"]), {})
-        index = record["index"]
-        if index in panel:
-            if _gap(record) < _gap(panel[index]):
-                panel[index] = record
-        elif len(panel) < per_panel:
-            panel[index] = record
-    pixels = max(kept) if kept else 0
-    panels = kept.get(pixels, {})
-    return pixels, {
-        (first, winner): [_game(record, images) for record in panels.get((first, winner), {}).values()] for first, winner, _ in PANELS
-    }
+        if _fits(record, images):
+            pick(kept.setdefault(record["pixels"], new_picks()), record, per_panel)
+    pixels = max(kept, default=0)
+    return pixels, {panel: [_game(record, images) for record in games] for panel, games in kept.get(pixels, new_picks()).items()}
 
 
 def _fits(record: Mapping[str, Any], images: Digits) -> bool:
     try:
         moves, logits, lie = record["moves"], record["logits"], record["claims"]["liar"]
         return bool(
-            record["commit"] == "precommit"
-            and record.get("repetition", 0) == 0
+            may_show(record)
             and (record["dataset"], record["split"]) == (images.name, images.split)
             and 0 <= record["index"] < len(images.labels)
             and record["label"] in range(CLASSES)
@@ -112,12 +101,6 @@ def _fits(record: Mapping[str, Any], images: Digits) -> bool:
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return False
-
-
-def _gap(record: Mapping[str, Any]) -> float:
-    """How close a game was: the final logits' distance."""
-    final = record["logits"][-1]
-    return abs(float(final[record["label"]]) - float(final[record["claims"]["liar"]]))
 
 
 def _game(record: Mapping[str, Any], images: Digits) -> Game:
