@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate_rl.data import Digits
-from debate_rl.evaluation.calibration import Reliability
 from debate_rl.games.pixels import CLASSES
+from debate_rl.judges.calibration import Reliability
 from debate_rl.judges.kernels import set_logits, softmax
 from debate_rl.judges.pretrained import Judge
 from debate_rl.judges.sparse import draw_masks, pixel_pool

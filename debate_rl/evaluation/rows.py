@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debate_rl.evaluation.calibration import BOOTSTRAP, Reliability
 from debate_rl.evaluation.controls import NoDebate
 from debate_rl.evaluation.protocol import SILENT, Outcomes, Study
 from debate_rl.evaluation.statistics import mean_interval
+from debate_rl.judges.calibration import BOOTSTRAP, Reliability
 from debate_rl.judges.pretrained import Judge
 from debate_rl.results import ResultRow
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from debate_rl.evaluation.calibration import Reliability
 from debate_rl.evaluation.protocol import Average, Outcomes, add_image
 from debate_rl.evaluation.records import Record
 from debate_rl.games.pixels import SEATS
+from debate_rl.judges.calibration import Reliability
 from debate_rl.judges.kernels import softmax
 
 PER_PANEL = 6  # games in each of the gallery's four panels, as in the paper's figure 4

@@ -1,13 +1,9 @@
-"""How good a judge is without a debate: random legal pixels of every image, over several draws of the masks.
-
-Calibration is the expected calibration error of Naeini et al. 2015 / Guo et al. 2017: confidence (the largest softmax probability) in
-15 equal bins, the mean over predictions of the gap between confidence and accuracy of a bin.
-"""
+"""How good a judge is without a debate: random legal pixels of every image, over several draws of the masks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,22 +11,11 @@ from numpy.typing import NDArray
 
 from debate_rl.errors import UserError
 from debate_rl.games.pixels import CLASSES
+from debate_rl.judges.calibration import BINS, Reliability
 from debate_rl.judges.pretrained import AnyJudge
 from debate_rl.judges.sparse import draw_masks, pixel_pool
 
 MASK_SEEDS: Final = (0, 1, 2, 3, 4)
-BINS: Final = 15
-
-
-@dataclass(frozen=True)
-class ReliabilityBin:
-    """Predictions whose confidence lies in `(low, high]`."""
-
-    low: float
-    high: float
-    count: int
-    confidence: float  # mean; 0 in an empty bin
-    accuracy: float  # share that is right; 0 in an empty bin
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +27,7 @@ class Assessment:
     seeds: tuple[int, ...]  # one draw of the masks each
     accuracies: tuple[float, ...]  # per seed
     cross_entropy: float  # nats, mean over images and seeds
-    ece: float  # over images and seeds
-    reliability: tuple[ReliabilityBin, ...]
+    reliability: Reliability  # over images and seeds
     confusion: NDArray[np.float64]  # (10, 10) [label, answer], percent of all images, mean over seeds; sums to 100
 
     @property
@@ -56,6 +40,11 @@ class Assessment:
         """Standard deviation over seeds (n - 1)."""
         return float(np.std(self.accuracies, ddof=1)) if len(self.accuracies) > 1 else 0.0
 
+    @property
+    def ece(self) -> float:
+        """Expected calibration error over images and seeds."""
+        return self.reliability.error()
+
     def as_json(self) -> dict[str, Any]:
         """The figures as plain JSON values."""
         return {
@@ -67,7 +56,9 @@ class Assessment:
             "accuracies": [round(value, 6) for value in self.accuracies],
             "cross_entropy": round(self.cross_entropy, 6),
             "ece": round(self.ece, 6),
-            "reliability": [{k: round(v, 6) for k, v in asdict(bin_).items()} for bin_ in self.reliability],
+            "reliability": [
+                {key: 0.0 if value is None else round(value, 6) for key, value in row.items()} for row in self.reliability.table()["bins"]
+            ],
             "confusion_percent": np.round(self.confusion, 4).tolist(),
         }
 
@@ -129,32 +120,17 @@ def summarize(
     truth = np.asarray(labels, dtype=np.int64)
     answers = wide.argmax(-1)  # (S, N)
     right = answers == truth
-    confidence = np.exp(log_p.max(-1))
-    table = reliability(confidence.ravel(), right.ravel(), bins)
-    total = confidence.size
+    reliability = Reliability(bins)
+    for confidence, row in zip(np.exp(log_p.max(-1)), right, strict=True):
+        reliability.add(confidence, row, np.arange(len(truth)))
     confusion = np.zeros((CLASSES, CLASSES))
-    np.add.at(confusion, (np.broadcast_to(truth, answers.shape).ravel(), answers.ravel()), 100.0 / total)
+    np.add.at(confusion, (np.broadcast_to(truth, answers.shape).ravel(), answers.ravel()), 100.0 / right.size)
     return Assessment(
         pixels=pixels,
         images=len(truth),
         seeds=seeds,
         accuracies=tuple(float(value) for value in right.mean(1)),
         cross_entropy=float(-log_p[:, np.arange(len(truth)), truth].mean()),
-        ece=float(sum(b.count * abs(b.confidence - b.accuracy) for b in table) / total),
-        reliability=table,
+        reliability=reliability,
         confusion=confusion,
-    )
-
-
-def reliability(confidence: NDArray[np.floating], right: NDArray[np.bool_], bins: int = BINS) -> tuple[ReliabilityBin, ...]:
-    """The reliability table of predictions: confidences `(M,)` in [0, 1] and whether each is right `(M,)`."""
-    place = np.clip(np.ceil(confidence * bins).astype(np.int64) - 1, 0, bins - 1)
-    counts = np.bincount(place, minlength=bins)
-    confidences = np.bincount(place, weights=confidence, minlength=bins)
-    hits = np.bincount(place, weights=right.astype(np.float64), minlength=bins)
-    return tuple(
-        ReliabilityBin(
-            i / bins, (i + 1) / bins, int(counts[i]), float(confidences[i] / max(counts[i], 1)), float(hits[i] / max(counts[i], 1))
-        )
-        for i in range(bins)
     )

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from debate_rl.evaluation.calibration import Reliability
 from debate_rl.evaluation.controls import NoDebate
 from debate_rl.evaluation.protocol import SILENT, Outcomes, Study
 from debate_rl.evaluation.rows import Source, calibration_row, no_debate_rows, speed_row, study_rows
 from debate_rl.evaluation.speed import Timed, kernel_rate, matrix_product_rate, mean_rate, search_rates
+from debate_rl.judges.calibration import Reliability
 from debate_rl.judges.pretrained import load_judge
 from debate_rl.search.puct import PuctSettings
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debate_rl.evaluation.calibration import Reliability
 from debate_rl.evaluation.statistics import NORMAL, WILSON, mean_interval, wilson
 from debate_rl.judges.kernels import softmax
 
@@ -54,38 +53,6 @@ def test_two_orders_of_one_image_are_one_observation():
     _, low, high, _ = mean_interval(one)
     _, low_mean, high_mean, _ = mean_interval((one + one) / 2)
     assert high_mean - low_mean == pytest.approx(high - low, rel=0.02)
-
-
-def test_reliability_by_hand():
-    table = Reliability(bins=2)
-    table.add(np.array([0.2, 0.4, 0.9]), np.array([False, True, True]), np.array([0, 0, 1]))
-    table.add(np.array([1.0]), np.array([False]), np.array([1]))
-    found = table.table()
-    assert [row["count"] for row in found["bins"]] == [2, 2]
-    assert found["bins"][0]["confidence"] == pytest.approx(0.3)
-    assert found["bins"][1]["accuracy"] == pytest.approx(0.5)
-    assert found["ece"] == pytest.approx((abs(0.6 - 1) + abs(1.9 - 1)) / 4)
-    assert Reliability().table()["ece"] is None
-
-
-def test_the_calibration_interval_covers_and_counts_images():
-    rng = np.random.default_rng(0)
-    covered = 0
-    for _ in range(150):
-        table = Reliability(bins=5)
-        sure = rng.random(400)
-        # overconfident by 0.1 wherever there is room: the true error is 0.1 less what the lowest tenth lacks
-        table.add(sure, rng.random(400) < np.maximum(0, sure - 0.1), np.arange(400))
-        low, high = table.interval(200)
-        covered += low <= 0.095 <= high
-    assert covered >= 130
-    one, ten = Reliability(bins=5), Reliability(bins=5)
-    sure, right = rng.random(200), rng.random(200) < 0.5
-    one.add(sure, right, np.arange(200))
-    for _ in range(10):  # the same observations ten times over are no more images
-        ten.add(sure, right, np.arange(200))
-    assert ten.interval() == pytest.approx(one.interval())
-    assert Reliability().interval() == (0.0, 1.0)
 
 
 def test_softmax_is_stable():

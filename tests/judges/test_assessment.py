@@ -5,11 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from debate_rl.errors import UserError
-from debate_rl.judges.assessment import assess_judge, reliability, summarize
+from debate_rl.judges.assessment import assess_judge, summarize
 from debate_rl.judges.kernels import JudgeWeights
 from debate_rl.judges.pretrained import Judge
 
@@ -52,20 +50,6 @@ def test_progress_and_batches_change_nothing() -> None:
     assert json.dumps(one.as_json()) == json.dumps(two.as_json())
     assert seen[-1] == (74, 74)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 20))
-@settings(max_examples=30, deadline=None)
-def test_reliability_equals_the_plain_twin(seed: int, bins: int) -> None:
-    rng = np.random.default_rng(seed)
-    confidence = np.concatenate([rng.random(50), [0.0, 1.0]])
-    right = rng.random(52) < confidence
-    for i, found in enumerate(reliability(confidence, right, bins)):
-        members = [(c, r) for c, r in zip(confidence, right, strict=True) if (i / bins < c <= (i + 1) / bins) or (i == 0 and c == 0.0)]
-        assert found.count == len(members)
-        if members:
-            assert found.confidence == pytest.approx(sum(c for c, _ in members) / len(members))
-            assert found.accuracy == pytest.approx(sum(bool(r) for _, r in members) / len(members))
 
 
 def test_a_calibrated_and_an_overconfident_judge() -> None:

@@ -1,4 +1,8 @@
-"""How far a judge's confidence can be trusted: reliability tables and the expected calibration error."""
+"""How far a judge's confidence can be trusted: reliability tables and the expected calibration error.
+
+That is the error of Naeini et al. 2015 / Guo et al. 2017: confidence (the largest softmax probability) in 15 equal bins, the mean over
+predictions of the gap between confidence and accuracy of a bin.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +61,7 @@ class Reliability:
         return max(0.0, 2 * error - float(high)), min(1.0, max(error, 2 * error - float(low)))
 
     def error(self) -> float:
-        """Expected calibration error: the mean gap between confidence and accuracy, weighted by the bins' counts (Naeini et al. 2015)."""
+        """Expected calibration error: the mean gap between confidence and accuracy, weighted by the bins' counts."""
         total = int(self.counts.sum())
         return float(np.abs(self.confidence - self.correct).sum() / total) if total else float("nan")
 
