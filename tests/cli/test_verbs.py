@@ -226,7 +226,7 @@ def test_play_checks_the_judge(cli: Run, monkeypatch: pytest.MonkeyPatch) -> Non
         def say(self, *lines: Any) -> None: ...
 
     monkeypatch.setattr(play, "Terminal", NoTerminal)
-    monkeypatch.setattr(play, "_play_one", leave)
+    monkeypatch.setattr(play.Sitting, "play", leave)
     code, _, err = cli("play", "judged_by=fashion_mnist-mlp-6", "agent@liar=random")
     assert code == 2 and "a judge trained on fashion_mnist, but dataset.name is mnist" in err and err.count("\n") == 1
     code, _, err = cli("play", "judged_by=mlp-4", "agent@liar=random", "threads=1")
