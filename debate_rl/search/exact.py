@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from debate_rl.errors import UserError
 from debate_rl.games.pixels import CLASSES, HONEST, NO_LIE, GameBatch
 from debate_rl.judges.kernels import JudgeWeights, LeafWeights, image_columns, leaf_weights
-from debate_rl.search.proof import LAST_WINS, OPEN, PASS, Board, Table, prove
+from debate_rl.search.proof import LARGEST_NUMBER, LAST_WINS, OPEN, PASS, Board, Table, prove
 
 VERSION: Final = 0  # bump when a change could alter what is proved within a budget
 
@@ -29,9 +29,9 @@ PROVED_HONEST: Final = 1
 PROVED_LIAR: Final = 0
 UNPROVED: Final = -1
 
-LONGEST: Final = 7  # pixels to a game at most: what a set's number has room for
+LONGEST: Final = 12  # pixels to a game at most
 _UNLIMITED: Final = 2**62
-_SMALLEST, _LARGEST = 1 << 12, 1 << 23  # slots of a table, 12 bytes each
+_SMALLEST, _LARGEST = 1 << 10, 1 << 23  # slots of a table, 8 bytes each
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,10 @@ def new_board(weights: JudgeWeights, image: NDArray[np.uint8], label: int, pixel
     columns = image_columns(weights, image, pixels)
     width, second = weights.w2.shape
     last_is_honest = (first + length - 1) % 2 == HONEST
-    binomials = np.array([[math.comb(n, k) for k in range(length + 1)] for n in range(len(pixels) + 1)], np.uint64)
+    sizes = [math.comb(len(pixels), size) for size in range(length)]
+    if sum(sizes) >= LARGEST_NUMBER:
+        raise UserError(f"an image with {len(pixels)} pixels to reveal has too many positions to solve games of {length} pixels")
+    binomials = [[math.comb(n, k) if k < length else 0 for k in range(length + 1)] for n in range(len(pixels) + 1)]
     return Board(
         columns,
         label,
@@ -134,17 +137,19 @@ def new_board(weights: JudgeWeights, image: NDArray[np.uint8], label: int, pixel
         np.zeros((PASS, second), np.float32),
         np.zeros(PASS, np.int64),
         np.zeros(1, np.int64),
-        binomials,
+        np.array(binomials, np.uint64),
+        np.cumsum([1, *sizes]).astype(np.uint64),
+        np.zeros(length, np.int64),
     )
 
 
 def new_table(n_pixels: int, length: int) -> Table:
-    """An empty table, large enough for all that can be proved of a game of `length` pixels, up to 100 MB."""
+    """An empty table, large enough for all that can be proved of a game of `length` pixels, up to 64 MB."""
     sets = sum(math.comb(n_pixels, size) for size in range(length))
     slots = _SMALLEST
     while slots < min(2 * sets, _LARGEST):
         slots *= 2
-    return Table(np.zeros(slots, np.uint64), np.zeros(slots, np.uint16), np.zeros(slots, np.uint16), np.zeros(1, np.int64))
+    return Table(np.zeros(slots, np.uint64), np.zeros(1, np.int64))
 
 
 def _first_guess(weights: JudgeWeights, columns: NDArray[np.float32], label: int, length: int, last_is_honest: bool) -> NDArray[np.int16]:

@@ -10,7 +10,7 @@ search that stops at the first reply that settles a node. Four things make it qu
 - replies that settled a sibling are tried first, per ply and claim.
 
 Questions are numbered by *claims*: bit `k` stands for the precommitted lie `k`, and the label's own bit for the game without
-precommitment. Honest wins that game only where it wins against every lie at once, which links the bits (`_implied`).
+precommitment. Honest wins that game only where it wins against every lie at once, which links the bits (`_note`).
 """
 
 from __future__ import annotations
@@ -26,17 +26,22 @@ from debate_rl.judges.kernels import class_logit, second_layer
 
 OTHER_WINS, LAST_WINS, OPEN = 0, 1, -1
 ALL = (1 << CLASSES) - 1
-FIRST_PASS, PASS = 8, 32  # replies judged at a time: few while the likely ones are tried, then as many as fill the cache
+CLAIM_BITS = np.uint64(2 * CLASSES)
+LARGEST_NUMBER = 2 ** (64 - 2 * CLASSES)
+FIRST_PASS, PASS = 2, 32  # replies judged at a time: few while the likely ones are tried, then as many as fill the cache
 
 jit = njit(cache=True, nogil=True, error_model="numpy")
+inlined = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)  # passing so many arrays costs more than the body
 
 
 class Table(NamedTuple):
-    """What was proved of sets of pixels: open addressing with linear probing, `C` slots, a power of two."""
+    """What was proved of sets of pixels: open addressing with linear probing.
 
-    keys: NDArray[np.uint64]  # (C,) 0 where empty, else the set's number plus one
-    wins: NDArray[np.uint16]  # (C,) claims for which the last mover is known to win
-    losses: NDArray[np.uint16]  # (C,) claims for which it is known to lose
+    An entry is a set's number, ten bits of claims for which the last mover is known to lose, and ten for which it is known to win; in one
+    word, so that a look-up misses the cache once.
+    """
+
+    entries: NDArray[np.uint64]  # (C,) a power of two; 0 where empty
     used: NDArray[np.int64]  # (1,)
 
 
@@ -54,47 +59,67 @@ class Board(NamedTuple):
     places: NDArray[np.int64]  # (PASS,) of each row's pixel in the order
     judged: NDArray[np.int64]  # (1,) sets judged so far
     binomials: NDArray[np.uint64]  # (A + 1, P + 1)
+    smaller: NDArray[np.uint64]  # (P + 1,) one more than the number of smaller sets
+    ascending: NDArray[np.int64]  # (P,) the position's pixels in ascending order
 
 
-@jit
+@inlined
 def _number(board, size):  # type: ignore[no-untyped-def]
-    """The set `taken[:size]` as a number above zero, unlike that of any other set of at most 7 pixels."""
-    chosen = np.sort(board.taken[:size])
-    rank = np.uint64(0)
+    """The set `taken[:size]` as a number above zero, unlike that of any other set of fewer than `P` pixels."""
+    ascending = board.ascending
     for i in range(size):
-        rank += board.binomials[chosen[i], i + 1]
-    return rank * np.uint64(8) + np.uint64(size) + np.uint64(1)
+        pixel = board.taken[i]
+        place = i
+        while place > 0 and ascending[place - 1] > pixel:
+            ascending[place] = ascending[place - 1]
+            place -= 1
+        ascending[place] = pixel
+    number = board.smaller[size]
+    for i in range(size):
+        number += board.binomials[ascending[i], i + 1]
+    return number
 
 
-@jit
-def _slot(table, key, insert):  # type: ignore[no-untyped-def]
-    """The slot of a key, or -1 where it has none (and, to insert, where the table is full)."""
-    mask = np.uint64(len(table.keys) - 1)
-    mixed = key * np.uint64(0x9E3779B97F4A7C15)
+@inlined
+def _slot(table, number):  # type: ignore[no-untyped-def]
+    """The slot of a set, a new one if need be; -1 where the table is full."""
+    mask = np.uint64(len(table.entries) - 1)
+    mixed = number * np.uint64(0x9E3779B97F4A7C15)
     place = (mixed ^ (mixed >> np.uint64(32))) & mask
     while True:
-        found = table.keys[place]
-        if found == key:
+        found = table.entries[place] >> CLAIM_BITS
+        if found == number:
             return np.int64(place)
         if found == 0:
-            if not insert or table.used[0] * 4 > len(table.keys) * 3:
+            if table.used[0] * 4 > len(table.entries) * 3:
                 return np.int64(-1)
-            table.keys[place] = key
-            table.wins[place] = 0
-            table.losses[place] = 0
+            table.entries[place] = number << CLAIM_BITS
             table.used[0] += 1
             return np.int64(place)
         place = (place + np.uint64(1)) & mask
 
 
-@jit
-def _note(table, board, key, wins, losses):  # type: ignore[no-untyped-def]
+@inlined
+def _known(table, slot, claim):  # type: ignore[no-untyped-def]
+    """What the table says of a claim: LAST_WINS, OTHER_WINS or OPEN."""
+    if slot < 0:
+        return OPEN
+    entry = np.int64(table.entries[slot])
+    if (entry >> claim) & 1:
+        return LAST_WINS
+    if (entry >> (claim + CLASSES)) & 1:
+        return OTHER_WINS
+    return OPEN
+
+
+@inlined
+def _note(table, board, slot, wins, losses):  # type: ignore[no-untyped-def]
     """Keep what was proved, and what follows from it about the other claims."""
-    slot = _slot(table, key, True)
     if slot < 0:
         return
-    wins |= np.int64(table.wins[slot])
-    losses |= np.int64(table.losses[slot])
+    entry = np.int64(table.entries[slot])
+    wins |= entry & ALL
+    losses |= (entry >> CLASSES) & ALL
     none = 1 << board.label
     if board.last_is_honest:
         if wins & none:  # beats every lie at once, so each alone
@@ -106,11 +131,10 @@ def _note(table, board, key, wins, losses):  # type: ignore[no-untyped-def]
             losses = ALL
         if wins:
             wins |= none
-    table.wins[slot] = wins
-    table.losses[slot] = losses
+    table.entries[slot] |= np.uint64(wins | (losses << CLASSES))
 
 
-@jit
+@inlined
 def _to_front(order, place):  # type: ignore[no-untyped-def]
     pixel = order[place]
     for i in range(place, 0, -1):
@@ -118,7 +142,7 @@ def _to_front(order, place):  # type: ignore[no-untyped-def]
     order[0] = pixel
 
 
-@jit
+@inlined
 def _among(values, count, value):  # type: ignore[no-untyped-def]
     found = False
     for i in range(count):
@@ -126,7 +150,7 @@ def _among(values, count, value):  # type: ignore[no-untyped-def]
     return found
 
 
-@jit
+@inlined
 def _claims_won(second, leaf, label, last_is_honest):  # type: ignore[no-untyped-def]
     """The claims that the last mover wins on a judged set, as bits, from one row of the second hidden layer. A tie is the liar's."""
     own = class_logit(second, leaf, label)
@@ -139,17 +163,14 @@ def _claims_won(second, leaf, label, last_is_honest):  # type: ignore[no-untyped
     return honest if last_is_honest else ALL & ~honest
 
 
-@jit
+@inlined
 def _last_ply(board, table, leaf, size, claim):  # type: ignore[no-untyped-def]
     """Does some last pixel win the claim? Every reply is judged until one does."""
-    key = _number(board, size)
     bit = 1 << claim
-    slot = _slot(table, key, False)
-    if slot >= 0:
-        if table.wins[slot] & bit:
-            return LAST_WINS
-        if table.losses[slot] & bit:
-            return OTHER_WINS
+    slot = _slot(table, _number(board, size))
+    known = _known(table, slot, claim)
+    if known != OPEN:
+        return known
     base = board.base[size]
     width = base.shape[0]
     order = board.order[size, claim]
@@ -179,10 +200,10 @@ def _last_ply(board, table, leaf, size, claim):  # type: ignore[no-untyped-def]
                 winner = board.places[i]
         if winner >= 0:
             _to_front(order, winner)
-            _note(table, board, key, wins, 0)
+            _note(table, board, slot, wins, 0)
             return LAST_WINS
         block = PASS
-    _note(table, board, key, wins, ALL & ~wins)
+    _note(table, board, slot, wins, ALL & ~wins)
     return OTHER_WINS
 
 
@@ -193,14 +214,11 @@ def prove(board, table, leaf, size, claim, budget):  # type: ignore[no-untyped-d
     length = board.order.shape[0]
     if size == length - 1:
         return _last_ply(board, table, leaf, size, claim)
-    key = _number(board, size)
     bit = 1 << claim
-    slot = _slot(table, key, False)
-    if slot >= 0:
-        if table.wins[slot] & bit:
-            return LAST_WINS
-        if table.losses[slot] & bit:
-            return OTHER_WINS
+    slot = _slot(table, _number(board, size))
+    known = _known(table, slot, claim)
+    if known != OPEN:
+        return known
     settles = LAST_WINS if (length - size) % 2 == 1 else OTHER_WINS
     order = board.order[size, claim]
     width = board.base.shape[1]
@@ -225,7 +243,7 @@ def prove(board, table, leaf, size, claim, budget):  # type: ignore[no-untyped-d
         if found == OPEN:
             return OPEN
     if outcome == LAST_WINS:
-        _note(table, board, key, bit, 0)
+        _note(table, board, slot, bit, 0)
     else:
-        _note(table, board, key, 0, bit)
+        _note(table, board, slot, 0, bit)
     return outcome

@@ -148,7 +148,9 @@ def test_bad_questions_are_refused(mnist_test) -> None:
     with pytest.raises(UserError, match="budget is 0"):
         solve(weights, games, budget=0)
     with pytest.raises(UserError, match=f"at most {LONGEST}"):
-        solve(weights, white_games(0, 12, LONGEST + 1, 2, 0))
+        solve(weights, white_games(0, 20, LONGEST + 1, 2, 0))
+    with pytest.raises(UserError, match="too many positions"):
+        solve(weights, white_games(0, 700, 8, 1, 0))
     for _ in range(3):
         step(games, [np.flatnonzero(row)[0] for row in legal_moves(games)])
     with pytest.raises(UserError, match="over"):
