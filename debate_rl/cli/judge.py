@@ -12,9 +12,8 @@ from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
 from debate_rl.cli.typed import build
 from debate_rl.errors import UserError
-from debate_rl.evaluation.statistics import wilson
+from debate_rl.games.pixels import special_rules
 from debate_rl.judges.pretrained import AnyJudge, find_judge, load_judge, read_judge
-from debate_rl.results import ResultRow
 
 if TYPE_CHECKING:
     from debate_rl.judges.assessment import Assessment
@@ -105,7 +104,7 @@ def _train(settings: Settings, context: Context) -> None:
                 seeds=settings.mask_seeds,
                 progress=lambda done, total: context.bar("assessment", done, total),
             )
-            _finish(folder, judge, found, settings.dataset.name, "test", trained.seconds)
+            _finish(folder, judge, found, settings.dataset.name, "test", trained.seconds, _pool(settings.judge))
         else:
             context.bar.note(f"finished before: {folder.path}")
         context.bar.clear()
@@ -144,7 +143,7 @@ def _evaluate(settings: Settings, context: Context) -> None:
                 progress=lambda done, total: context.bar("assessment", done, total),
                 **training,
             )
-            _finish(folder, judge, found, digits.name, digits.split, time.perf_counter() - began)
+            _finish(folder, judge, found, digits.name, digits.split, time.perf_counter() - began, training)
         context.bar.clear()
         context.say(f"{judge.name} ({judge.hash}) on random pixels of {settings.dataset.name}")
         _say_figures(context, settings.split, json.loads((folder.path / "assessment.json").read_text(encoding="utf-8")))
@@ -165,31 +164,15 @@ def _load(name: str) -> AnyJudge:
     return load_any(path)
 
 
-def _finish(folder: RunFolder, judge: AnyJudge, found: Assessment, dataset: str, split: str, seconds: float) -> None:
+def _finish(
+    folder: RunFolder, judge: AnyJudge, found: Assessment, dataset: str, split: str, seconds: float, pool: Mapping[str, Any]
+) -> None:
+    from debate_rl.evaluation.rows import assessment_rows
+
     folder.write("assessment.json", json.dumps(found.as_json(), indent=1) + "\n")
-    folder.finish(row.line() for row in rows(found, judge, dataset, split, seconds, folder.provenance))
-
-
-def rows(found: Assessment, judge: AnyJudge, dataset: str, split: str, seconds: float, provenance: Mapping[str, Any]) -> list[ResultRow]:
-    """The rows of an assessment: `judge_accuracy`, `judge_ece` and `judge_cross_entropy` on random pixels."""
-    silent = {"name": "silent"}
-    common: dict[str, Any] = {
-        "n": found.images,
-        "seeds": found.seeds,
-        "protocol": {"game": "pixels", "dataset": dataset, "split": split, "pixels": found.pixels, "shown": "random"},
-        "agents": {"honest": silent, "liar": silent},
-        "judge": {"name": judge.name, "hash": judge.hash},
-        "seconds": seconds,
-        **provenance,
-    }
-    # One mask per image would vary this much; the mean over several masks varies less, so the interval errs on the wide side.
-    interval = wilson(found.accuracy * found.images, found.images)
-    method = "wilson, clustered by image, as for one mask per image"
-    return [
-        ResultRow("judge_accuracy", found.accuracy, interval, method, **common),
-        ResultRow("judge_ece", found.ece, **common),
-        ResultRow("judge_cross_entropy", found.cross_entropy, **common),
-    ]
+    rules = special_rules(pool.get("threshold", 0.0), pool.get("black", False))
+    rows = assessment_rows(found, judge, dataset, split, seconds, folder.provenance, rules)
+    folder.finish(row.line() for row in rows)
 
 
 def _say_figures(context: Context, split: str, figures: Mapping[str, Any]) -> None:

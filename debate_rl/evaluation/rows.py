@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from debate_rl.evaluation.controls import NoDebate
 from debate_rl.evaluation.protocol import SILENT, Outcomes, Study
-from debate_rl.evaluation.statistics import mean_interval
+from debate_rl.evaluation.statistics import WILSON, mean_interval, wilson
+from debate_rl.judges.assessment import Assessment
 from debate_rl.judges.calibration import BOOTSTRAP, Reliability
-from debate_rl.judges.pretrained import Judge
+from debate_rl.judges.pretrained import AnyJudge
 from debate_rl.results import ResultRow
 
 NOBODY: dict[str, Any] = {"honest": SILENT, "liar": SILENT}
@@ -40,7 +41,7 @@ class Source:
     seed: int
     average: str
     provenance: Mapping[str, Any]
-    judge: Judge
+    judge: AnyJudge
     indices: Sequence[int] = ()
     seconds: float = 0.0
     rules: Mapping[str, Any] = field(default_factory=dict)
@@ -122,6 +123,27 @@ def no_debate_rows(source: Source, pixels: int, found: NoDebate) -> list[ResultR
 
 def _random_pixels(pixels: int, masks: int) -> tuple[dict[str, Any], dict[str, Any], range]:
     return {"pixels": pixels, "shown": "random", "masks": masks}, NOBODY, range(masks)
+
+
+def assessment_rows(
+    found: Assessment,
+    judge: AnyJudge,
+    dataset: str,
+    split: str,
+    seconds: float,
+    provenance: Mapping[str, Any],
+    rules: Mapping[str, Any],
+) -> list[ResultRow]:
+    """A judge's assessment: accuracy, calibration error and cross entropy on random pixels of a whole split; the rest as in `Source`."""
+    source = Source(dataset, split, found.seeds[0], "", provenance, judge, range(found.images), seconds, rules)
+    protocol, agents, _ = _random_pixels(found.pixels, len(found.seeds))
+    # One mask per image would vary this much; the mean over several masks varies less, so the interval errs on the wide side.
+    accuracy = (found.accuracy, *wilson(found.accuracy * found.images, found.images), f"{WILSON}, as for one mask per image")
+    return [
+        source.row("judge_accuracy", accuracy, protocol, agents, found.seeds),
+        calibration_row(source, protocol, found.reliability, found.seeds),
+        source.row("judge_cross_entropy", found.cross_entropy, protocol, agents, found.seeds),
+    ]
 
 
 def calibration_row(source: Source, protocol: Mapping[str, Any], found: Reliability, seeds: Sequence[int] = ()) -> ResultRow:

@@ -75,7 +75,8 @@ def test_judge_evaluate_writes_rows_that_agree_with_the_card(cli: Run, tmp_path:
     assert rows["judge_ece"].value == pytest.approx(card["test"]["ece"], abs=1e-6)
     assert accuracy.ci95 is not None and accuracy.ci95[0] < accuracy.value < accuracy.ci95[1]
     assert (accuracy.n, list(accuracy.seeds), accuracy.judge["hash"]) == (10_000, [0, 1, 2, 3, 4], card["hash"])
-    assert accuracy.protocol == {"game": "pixels", "dataset": "mnist", "split": "test", "pixels": 4, "shown": "random"}
+    shown = {"images": {"start": 0, "count": 10_000}, "pixels": 4, "shown": "random", "masks": 5}
+    assert accuracy.protocol == {"game": "pixels", "dataset": "mnist", "split": "test", **shown}
     assert folder.name.endswith(accuracy.config_hash)
     again = cli("judge", "evaluate", "judge=mlp-4", "threads=1")
     assert again.code == 0 and again.out == out and "finished before" in again.err

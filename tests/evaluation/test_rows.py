@@ -13,8 +13,10 @@ import pytest
 
 from debate_rl.evaluation.controls import NoDebate
 from debate_rl.evaluation.protocol import SILENT, Outcomes, Study
-from debate_rl.evaluation.rows import Source, calibration_row, no_debate_rows, speed_row, study_rows
+from debate_rl.evaluation.rows import Source, assessment_rows, calibration_row, no_debate_rows, speed_row, study_rows
 from debate_rl.evaluation.speed import Timed, kernel_rate, matrix_product_rate, mean_rate, search_rates
+from debate_rl.evaluation.statistics import wilson
+from debate_rl.judges.assessment import summarize
 from debate_rl.judges.calibration import Reliability
 from debate_rl.judges.pretrained import load_judge
 from debate_rl.search.puct import PuctSettings
@@ -131,6 +133,26 @@ def test_the_judge_alone_by_hand(source):
     # An image's masks are one observation: means 1/2 and 1, standard error 1/4.
     assert rows[0].ci95 == pytest.approx((0.75 - Z / 4, 1.0), abs=1e-5)
     assert calibration_row(source, {"shown": "debate"}, reliability).value == pytest.approx(0.15)
+
+
+def test_an_assessment_has_the_rows_of_a_judge_alone(judge):
+    # Two masks of four images, every answer 0 with probability p: right for the two images that are zeros.
+    logits = np.zeros((2, 4, 10))
+    logits[..., 0] = 3.0
+    p = np.exp(3) / (np.exp(3) + 9)
+    found = summarize(logits, np.array([0, 0, 1, 2]), 6, (8, 9))
+    rows = assessment_rows(found, judge, "mnist", "test", 1.5, PROVENANCE, {"black": True})
+    assert [(row.metric, row.value) for row in rows] == [
+        ("judge_accuracy", 0.5),
+        ("judge_ece", pytest.approx(p - 0.5)),
+        ("judge_cross_entropy", pytest.approx(-np.log(p) / 2 - np.log((1 - p) / 9) / 2)),
+    ]
+    for row in rows:
+        assert (row.n, row.seeds, row.seconds, row.agents) == (4, (8, 9), 1.5, {"honest": SILENT, "liar": SILENT})
+        shown = {"pixels": 6, "shown": "random", "masks": 2, "black": True, "images": {"start": 0, "count": 4}}
+        assert row.protocol == {"game": "pixels", "dataset": "mnist", "split": "test", **shown}
+    assert rows[0].ci95 == wilson(2, 4) and rows[2].ci95 is None
+    assert rows[1].ci95[0] <= rows[1].value <= rows[1].ci95[1]
 
 
 def test_a_speed_has_no_interval(source):
