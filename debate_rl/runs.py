@@ -298,6 +298,11 @@ def read_records(path: str | Path, subject: str = "") -> Iterator[dict[str, Any]
         yield from _read_shard(shard)
 
 
+def read_shard(folder: Path, index: int) -> list[dict[str, Any]]:
+    """The records of one item in a subject's folder of shards. Raises UserError when they are absent or broken."""
+    return _read_shard(folder / f"{index:05d}.jsonl.gz")
+
+
 def _read_shard(path: Path) -> list[dict[str, Any]]:
     data = _read_if_there(path)
     if data is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from debate_rl.errors import UserError
@@ -42,6 +42,20 @@ def fitting_judge(name: str, dataset: str, pixels: int, *, setting: str, note: N
         here = _words(special_rules(threshold, black))
         note(f"note: {setting} is {judge.name}, a judge trained on {_words(trained)}; these games reveal {here}")
     return judge
+
+
+def check_pixels(pixels: Sequence[int], judges: Mapping[int, str]) -> None:
+    """Raise UserError unless there are games to play, each kind once, and a judge for each."""
+    if not pixels:
+        raise UserError("pixels is empty; it must list at least one number of pixels")
+    if len(set(pixels)) != len(pixels):
+        raise UserError(f"pixels is {list(pixels)}; each number may stand there once")
+    for number in pixels:
+        if number not in judges:
+            raise UserError(
+                f"pixels lists {number}, but judges names none for it; there are {', '.join(map(str, sorted(judges)))}"
+                f" (or add one with +judges.{number}=...)"
+            )
 
 
 def _words(rules: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from debate_rl import results
 from debate_rl.agents import make_agent
-from debate_rl.cli.choices import Note, fitting_judge
+from debate_rl.cli.choices import Note, check_pixels, fitting_judge
 from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
 from debate_rl.data import Digits
@@ -45,14 +45,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse settings outside their range."""
-        if not self.pixels:
-            raise UserError("pixels is empty; it must list at least one number of pixels")
-        for pixels in self.pixels:
-            if pixels not in self.judges:
-                raise UserError(
-                    f"pixels lists {pixels}, but judges names none for it; there are {', '.join(map(str, sorted(self.judges)))}"
-                    f" (or add one with +judges.{pixels}=...)"
-                )
+        check_pixels(self.pixels, self.judges)
         if self.block < 1:
             raise UserError(f"block is {self.block}; it must be at least 1")
 

@@ -76,6 +76,15 @@ VERBS: Final[dict[str, Verb]] = {
             ),
         ),
         Verb(
+            "solve",
+            "who wins under perfect play, and how often debaters throw a won game away",
+            (
+                ("count=200", "every game of 4 pixels about 200 images"),
+                ("pixels=[6] count=20 budget=20000000", "games of 6 pixels, as far as 20 million judged sets each prove them"),
+                ("against=outputs/reproduce/quick-0123456789ab count=50", "how often the searching debaters of a run played a losing move"),
+            ),
+        ),
+        Verb(
             "play",
             "take a seat in a debate at the terminal: honest, liar or judge",
             (
