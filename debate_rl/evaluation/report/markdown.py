@@ -13,22 +13,19 @@ from debate_rl.evaluation.report.rows import (
     Row,
     estimate,
     judge_name,
-    main_dataset,
+    main_rows,
     matching,
-    of_dataset,
     percent,
     protocol,
-    rollouts,
     row_judge,
 )
-from debate_rl.evaluation.report.tables import COLUMNS, difference, interval, table2_note
+from debate_rl.evaluation.report.tables import COLUMNS, SPEED_COLUMNS, difference, interval, speed_cells, table2_note
 from debate_rl.judges.pretrained import load_judge, shipped_judges
-from debate_rl.machine import summary
 
 
 def table2_markdown(rows: Iterable[Row]) -> str:
     """Table 2 beside the paper's, with a note on what it rests on."""
-    table = table2(_main(rows))
+    table = table2(main_rows(rows))
     if not table:
         return ""
     body = []
@@ -41,7 +38,7 @@ def table2_markdown(rows: Iterable[Row]) -> str:
 
 def curves_markdown(rows: Iterable[Row]) -> str:
     """Honest win rate by rollouts per move, a column per number of pixels."""
-    everything = _main(rows)
+    everything = main_rows(rows)
     curves = [curve for pixels in (6, 4) if (curve := search_curve(everything, pixels)) is not None]
     budgets = sorted({budget for curve in curves for budget, _ in curve.points})
     if not curves:
@@ -53,7 +50,7 @@ def curves_markdown(rows: Iterable[Row]) -> str:
 
 def controls_markdown(rows: Iterable[Row]) -> str:
     """The controls, a column per number of pixels."""
-    controls = control_rows(_main(rows))
+    controls = control_rows(main_rows(rows))
     columns = sorted({pixels for control in controls for pixels in control.figures}, reverse=True)
     body = []
     for pair, group in itertools.groupby(controls, key=lambda control: control.pair):
@@ -65,7 +62,7 @@ def controls_markdown(rows: Iterable[Row]) -> str:
 
 def accuracy_markdown(rows: Iterable[Row]) -> str:
     """Accuracy by number of pixels, a column per judge and for debate."""
-    series = accuracy_series(_main(rows))
+    series = accuracy_series(main_rows(rows))
     columns = [dict(line.points) for line in series]
     counts = sorted({pixels for column in columns for pixels in column})
     body = [[str(pixels), *(_figure(column.get(pixels)) for column in columns)] for pixels in counts]
@@ -103,23 +100,8 @@ def shipped_markdown() -> str:
 
 def speed_markdown(rows: Iterable[Row]) -> str:
     """Measured speeds, and the machine."""
-    body = []
-    for row in rows:
-        metric, value = str(row.get("metric", "")), row.get("value")
-        if "_per_second" in metric and isinstance(value, int | float):
-            settings = protocol(row)
-            budget = rollouts(row)
-            timed = settings.get("of", "search" if metric.startswith("rollouts") else DASH)
-            words = ", ".join(
-                ([f"{settings['pixels']} pixels"] if "pixels" in settings else [])
-                + ([f"{budget:,} rollouts per move"] if budget else [])
-                + ([judge_name(row)] if row.get("judge") else [])
-            )
-            cells = (metric.replace("_", " "), timed, settings.get("threads", DASH), settings.get("ply", DASH))
-            body.append(
-                [*(_escape(str(cell)) for cell in cells), f"{value:,.0f}", _escape(words), _escape(summary(row.get("machine") or {}))]
-            )
-    return _table(["Speed", "Of", "Threads", "Ply", "Value", "Setting", "Machine"], body) if body else ""
+    body = [[_escape(cell) for cell in line] for line in speed_cells(rows)]
+    return _table(SPEED_COLUMNS, body) if body else ""
 
 
 def _cell(cell: Cell) -> str:
@@ -155,8 +137,3 @@ def _escape(words: str) -> str:
     ):
         plain = plain.replace(sign, safe)
     return plain
-
-
-def _main(rows: Iterable[Row]) -> list[Row]:
-    everything = list(rows)
-    return of_dataset(everything, main_dataset(everything))

@@ -193,6 +193,12 @@ def of_dataset(rows: Iterable[Row], dataset: str) -> list[Row]:
     return [row for row in rows if protocol(row).get("dataset", dataset) == dataset]
 
 
+def main_rows(rows: Iterable[Row]) -> list[Row]:
+    """The rows about the data set that most are about."""
+    everything = list(rows)
+    return of_dataset(everything, main_dataset(everything))
+
+
 def percent(share: float, digits: int = 1) -> str:
     """A share as percent without the sign: `88.9`."""
     return f"{100 * share:.{digits}f}"

@@ -20,8 +20,8 @@ from debate_rl.evaluation.report.rows import (
     Row,
     agent,
     agent_name,
-    main_dataset,
-    of_dataset,
+    judge_name,
+    main_rows,
     percent,
     protocol,
     rollouts,
@@ -29,6 +29,7 @@ from debate_rl.evaluation.report.rows import (
 from debate_rl.machine import summary
 
 COLUMNS = ("Judge, random pixels", "Honest wins, no precommit", "Honest wins, precommit")
+SPEED_COLUMNS = ("Speed", "Of", "Threads", "Ply", "Value", "Setting", "Machine")
 
 
 def interval(figure: Estimate) -> str:
@@ -107,7 +108,7 @@ def _cell_html(cell: Cell) -> str:
 
 def terminal_table(rows: Iterable[Row]) -> Table:
     """Table 2 for the terminal (rich); print it with `rich.console.Console().print`. Fits 80 columns."""
-    table = table2(_main(rows))
+    table = table2(main_rows(rows))
     drawn = Table(
         title="Table 2, percent [95 % interval], and the paper's",
         caption=table2_note(table),
@@ -220,18 +221,33 @@ def _machine_words(machine: Any) -> str:
     return str(machine or DASH)
 
 
-def speed_html(rows: Sequence[Row]) -> str:
-    """Measured speeds: every row whose metric is a rate per second; empty where there is none."""
+def speed_cells(rows: Iterable[Row]) -> list[list[str]]:
+    """Measured speeds as `SPEED_COLUMNS`: a line for every row whose metric is a rate per second."""
     lines = []
     for row in rows:
         metric, value = str(row.get("metric", "")), row.get("value")
         if "_per_second" in metric and isinstance(value, int | float):
-            name = metric.replace("_", " ")
-            lines.append(f'<tr><th scope="row">{escape(name)}</th><td>{value:,.0f}</td><td class="words">{escape(_setting(row))}</td></tr>')
-    if not lines:
-        return ""
-    head = '<tr><th scope="col">Speed</th><th scope="col">Value</th><th scope="col">Setting</th></tr>'
-    return f"<table><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
+            settings, budget = protocol(row), rollouts(row)
+            timed = settings.get("of", "search" if metric.startswith("rollouts") else DASH)
+            words = ", ".join(
+                ([f"{settings['pixels']} pixels"] if "pixels" in settings else [])
+                + ([f"{budget:,} rollouts per move"] if budget else [])
+                + ([judge_name(row)] if row.get("judge") else [])
+            )
+            told = (metric.replace("_", " "), timed, settings.get("threads", DASH), settings.get("ply", DASH))
+            lines.append([*map(str, told), f"{value:,.0f}", words, _machine_words(row.get("machine"))])
+    return lines
+
+
+def speed_html(rows: Iterable[Row]) -> str:
+    """Measured speeds; empty where there is none."""
+    heads = "".join(f'<th scope="col">{name}</th>' for name in SPEED_COLUMNS)
+    lines = ""
+    for name, *cells in speed_cells(rows):
+        kinds = (' class="words"' if column in ("Of", "Setting", "Machine") else "" for column in SPEED_COLUMNS[1:])
+        inside = "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds, cells, strict=True))
+        lines += f'<tr><th scope="row">{escape(name)}</th>{inside}</tr>'
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>" if lines else ""
 
 
 def all_rows_html(rows: Sequence[Row]) -> str:
@@ -262,8 +278,3 @@ def _setting(row: Row) -> str:
             budget = f" {settings['rollouts']}" if "rollouts" in settings else ""
             words.append(f"{seat}: {settings.get('name', '?')}{budget}")
     return ", ".join(words)
-
-
-def _main(rows: Iterable[Row]) -> list[Row]:
-    everything = list(rows)
-    return of_dataset(everything, main_dataset(everything))

@@ -4,13 +4,16 @@ import copy
 import json
 import re
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 from debate_rl.evaluation.report.content import gather
+from debate_rl.evaluation.report.markdown import speed_markdown
 from debate_rl.evaluation.report.svg import DARK, LIGHT
+from debate_rl.evaluation.report.tables import speed_html
 from tests.evaluation.report.conftest import Row, Run, percents, pick
 
 VOID = {"meta", "link", "input", "br", "img", "hr"}
@@ -278,5 +281,10 @@ def test_speed_and_sources_are_the_rows(run: Run) -> None:
     speeds: list[Row] = [row for row in run.rows if row["metric"] == "rollouts_per_second_per_core"]
     assert speeds
     assert all(f"{row['value']:,.0f}" in text for row in speeds)
+    # the page's columns and cells are those of the docs
+    heads, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in speed_markdown(speeds).splitlines())
+    cells = [unescape(cell) for cell in re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", speed_html(speeds))]
+    assert [heads, *lines] == [cells[start : start + len(heads)] for start in range(0, len(cells), len(heads))]
+    assert {"Threads", "Ply", "Machine"} <= set(heads)
     for row in run.rows:
         assert row["judge"]["hash"] in text and row["config_hash"] in text
