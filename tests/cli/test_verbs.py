@@ -309,3 +309,40 @@ def test_bench_does_not_bound_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
         rows = bench.measure(settings, judge, agent, None, 2, lambda line: None, {})  # type: ignore[arg-type]
         assert [row.value for row in rows if row.metric == "leaf_rate_share"] == shares
         assert {row.value for row in rows if row.protocol.get("threads") == 2} == {75.0}
+
+
+def test_solve_holds_a_runs_games_against_perfect_play_and_goes_on_after_a_stop(cli: Run, tmp_path: Path) -> None:
+    played = ("evaluate", "agent@honest=mcts-20", "agent@liar=mcts-20", "start=14", "count=2", "pixels=[4]", "repetitions=1", "threads=1")
+    assert cli(*played).code == 0
+    (run,) = (tmp_path / "outputs" / "evaluate").iterdir()
+    words = ("solve", "start=14", "count=2", f"against={run}", "threads=1")
+    code, out, err = cli(*words)
+    assert code == 0, err
+    assert "perfect play" in out and "loses a won game" in out
+    (folder,) = (tmp_path / "outputs" / "solve").iterdir()
+    rows = results.read(folder / "results.jsonl")
+    assert {row.metric for row in rows} == {"honest_win_rate", "proved_share", "losing_move_rate"}
+    assert all(row.agents["honest"]["rollouts"] == 20 for row in rows if row.metric == "losing_move_rate")
+    before = figures(folder)
+    (folder / "results.jsonl").unlink()
+    (folder / "records" / "games-4" / "00015.jsonl.gz").unlink()
+    (folder / "records" / "against-games-4" / "00014.jsonl.gz").write_bytes(b"half")
+    assert cli(*words).code == 0 and figures(folder) == before
+    again = cli(*words)
+    assert "finished before" in again.err and again.out == out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("pixels=[]", "pixels is empty"),
+        ("pixels=[4,4]", "each number may stand there once"),
+        ("budget=0", "budget is 0; it must be at least 1, or null"),
+        ("studies=[table-4]", "give both or neither"),
+        ("against=nowhere", "nowhere is not a run folder"),
+        ("count=20000", "images 0 to 19999 are not all in mnist test"),
+    ],
+)
+def test_solve_refuses_bad_settings_in_a_line(cli: Run, words: str, message: str) -> None:
+    code, _, err = cli("solve", *words.split())
+    assert code == 2 and message in err and err.count("\n") == 1

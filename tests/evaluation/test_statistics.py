@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debate_rl.evaluation.statistics import NORMAL, WILSON, mean_interval, wilson
+from debate_rl.evaluation.statistics import NORMAL, RATIO, WILSON, mean_interval, ratio_interval, wilson
 from debate_rl.judges.kernels import softmax
 
 
@@ -58,3 +58,22 @@ def test_two_orders_of_one_image_are_one_observation():
 def test_softmax_is_stable():
     rows = softmax(np.array([[1000.0, 1000.0], [-1000.0, 0.0]]))
     assert rows == pytest.approx(np.array([[0.5, 0.5], [0.0, 1.0]]))
+
+
+def test_a_ratio_weighs_images_by_their_cases_and_covers_the_truth():
+    value, low, high, method = ratio_interval([1, 0, 3], [2, 0, 4])
+    assert value == pytest.approx(4 / 6) and method == RATIO
+    residual = np.array([1, 0, 3]) - 4 / 6 * np.array([2, 0, 4])
+    half = 1.959963984540054 * math.sqrt((residual**2).sum() * 3 / 2) / 6
+    assert (low, high) == pytest.approx((max(0.0, 4 / 6 - half), min(1.0, 4 / 6 + half)))
+    assert math.isnan(ratio_interval([0, 0], [0, 0])[0])
+    none, low, high, method = ratio_interval([0, 0, 0], [5, 2, 9])
+    assert (none, low, method) == (0.0, 0.0, WILSON) and high == pytest.approx(wilson(0, 3)[1])  # three images, not sixteen moves
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(1000):
+        chances = rng.beta(2, 2, 150)  # images differ, so their moves are no independent observations
+        wholes = rng.integers(1, 30, 150)
+        _, low, high, _ = ratio_interval(rng.binomial(wholes, chances), wholes)
+        covered += low <= 0.5 <= high
+    assert 0.93 <= covered / 1000 <= 0.97
