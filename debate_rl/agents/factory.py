@@ -6,10 +6,9 @@ import importlib
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from difflib import get_close_matches
 from types import UnionType
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 from debate_rl.agents.base import Agent
 from debate_rl.errors import UserError
@@ -18,13 +17,15 @@ from debate_rl.judges.kernels import JudgeWeights
 if typing.TYPE_CHECKING:
     from debate_rl.judges.pretrained import Judge
 
+T = TypeVar("T")
+
 
 def make_agent(settings: Mapping[str, Any], judge: Judge | JudgeWeights) -> Agent:
     """Build an agent.
 
     Args:
-        settings: `name` is `random`, `greedy`, `mcts`, `human`, or the dotted path of a class of yours; the other keys are that agent's
-            settings. Your class is called as `MyAgent(judge, **settings)`.
+        settings: `name` is `random`, `greedy`, `mcts`, `exact`, `human`, or the dotted path of a class of yours; the other keys are
+            that agent's settings. Your class is called as `MyAgent(judge, **settings)`.
         judge: the judge that the agent debates before.
 
     Raises:
@@ -61,25 +62,35 @@ def _mcts(rest: dict[str, Any], weights: JudgeWeights) -> Agent:
     from debate_rl.agents.mcts import MctsAgent
     from debate_rl.search.puct import PuctSettings
 
-    _refuse_unknown("mcts", rest, [field.name for field in fields(PuctSettings)])
-    hints = typing.get_type_hints(PuctSettings)
-    return MctsAgent(weights, PuctSettings(**{key: _typed("mcts", key, value, hints[key]) for key, value in rest.items()}))
+    return MctsAgent(weights, _settings("mcts", PuctSettings, rest))
+
+
+def _exact(rest: dict[str, Any], weights: JudgeWeights) -> Agent:
+    from debate_rl.agents.exact import ExactAgent, ExactSettings
+
+    return ExactAgent(weights, _settings("exact", ExactSettings, rest))
 
 
 def _human(rest: dict[str, Any], weights: JudgeWeights) -> Agent:
     from debate_rl.agents.human import HumanAgent, HumanSettings
 
-    _refuse_unknown("human", rest, [field.name for field in fields(HumanSettings)])
-    hints = typing.get_type_hints(HumanSettings)
-    return HumanAgent(weights, HumanSettings(**{key: _typed("human", key, value, hints[key]) for key, value in rest.items()}))
+    return HumanAgent(weights, _settings("human", HumanSettings, rest))
 
 
 _BUILDERS: Final[dict[str, Callable[[dict[str, Any], JudgeWeights], Agent]]] = {
     "random": _random,
     "greedy": _greedy,
     "mcts": _mcts,
+    "exact": _exact,
     "human": _human,
 }
+
+
+def _settings(name: str, kind: type[T], rest: Mapping[str, Any]) -> T:
+    """An agent's settings dataclass from plain values."""
+    hints = typing.get_type_hints(kind)
+    _refuse_unknown(name, rest, list(hints))
+    return kind(**{key: _typed(name, key, value, hints[key]) for key, value in rest.items()})
 
 
 def _refuse_unknown(name: str, rest: Mapping[str, Any], known: typing.Sequence[str]) -> None:

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate_rl.errors import UserError
-from debate_rl.games.pixels import CLASSES, HONEST, NO_LIE, GameBatch
+from debate_rl.games.pixels import CLASSES, HONEST, NO_LIE, NO_MOVE, GameBatch
 from debate_rl.judges.kernels import JudgeWeights, LeafWeights, image_columns, leaf_weights
-from debate_rl.search.proof import LARGEST_NUMBER, LAST_WINS, OPEN, PASS, Board, Table, prove
+from debate_rl.search.proof import LARGEST_NUMBER, LAST_WINS, OPEN, PASS, Board, Table, judge_set, prove
 
 VERSION: Final = 0  # bump when a change could alter what is proved within a budget
 
@@ -68,53 +68,121 @@ def solve(
     Raises:
         UserError: a game of more than `LONGEST` pixels, a finished game, or a budget below 1.
     """
+    _check(games, budget)
+    found = Solution(np.full(games.size, UNPROVED, np.int8), np.zeros(games.size, np.int64))
+    leaf = leaf_weights(weights)
+
+    def work(group: NDArray[np.intp]) -> None:
+        workplace = _Workplace(weights, leaf, games, int(group[0]))
+        # Late positions first, their proofs serve the early ones; and the game without precommitment first: where honest wins it, it
+        # beats every lie.
+        order = sorted(group.tolist(), key=lambda game: (-int(games.counts[game]), games.lies[game] != NO_LIE, int(games.lies[game])))
+        for game in order:
+            size, claim = workplace.set_up(games, game)
+            found.outcomes[game] = workplace.value(size, claim, budget)
+            found.judged[game] = workplace.board.judged[0]
+        if progress is not None:
+            progress(len(group))
+
+    _each_group(games, work, threads)
+    return found
+
+
+def winning_moves(weights: JudgeWeights, games: GameBatch, *, budget: int | None = None, threads: int = 1) -> NDArray[np.int16]:
+    """A move `(B,)` that keeps each debate won for the seat to move; NO_MOVE where there is none, or none was proved to.
+
+    Arguments and errors are those of `solve`; the budget is per move tried.
+    """
+    _check(games, budget)
+    moves = np.full(games.size, NO_MOVE, np.int16)
+    leaf = leaf_weights(weights)
+
+    def find(group: NDArray[np.intp]) -> None:
+        workplace = _Workplace(weights, leaf, games, int(group[0]), budget)
+        for game in group.tolist():
+            size, claim = workplace.set_up(games, game)
+            wanted = PROVED_HONEST if games.movers()[game] == HONEST else PROVED_LIAR
+            if budget is not None:
+                workplace.forget()  # what a budget proves must not depend on the debates that came before
+            for place in workplace.guess[size, claim]:
+                if place not in workplace.board.taken[:size] and workplace.value_after(size, int(place), claim, budget) == wanted:
+                    moves[game] = workplace.pixels[place]
+                    break
+
+    _each_group(games, find, threads)
+    return moves
+
+
+def _check(games: GameBatch, budget: int | None) -> None:
     if games.pixels > LONGEST:
         raise UserError(f"a game of {games.pixels} pixels cannot be solved; at most {LONGEST}")
     if games.over().any():
         raise UserError("a debate is over: there is nothing to solve")
     if budget is not None and budget < 1:
         raise UserError(f"budget is {budget}; it must be at least 1")
-    found = Solution(np.full(games.size, UNPROVED, np.int8), np.zeros(games.size, np.int64))
-    leaf = leaf_weights(weights)
+
+
+def _each_group(games: GameBatch, work: Callable[[NDArray[np.intp]], object], threads: int) -> None:
+    """Do the work for the debates about each image with each seat first, `threads` groups at a time."""
     keys = games.image_of.astype(np.int64) * 2 + games.first
     groups = [np.flatnonzero(keys == key) for key in np.unique(keys)]
-
-    def work(group: NDArray[np.intp]) -> None:
-        _solve_group(weights, leaf, games, group, _UNLIMITED if budget is None else budget, found)
-        if progress is not None:
-            progress(len(group))
-
     if threads <= 1 or len(groups) <= 1:
         for group in groups:
             work(group)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            for done in [pool.submit(work, group) for group in groups]:
-                done.result()
-    return found
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(work, group) for group in groups]:
+            done.result()
 
 
-def _solve_group(weights: JudgeWeights, leaf: LeafWeights, games: GameBatch, group: NDArray[np.intp], budget: int, found: Solution) -> None:
-    """Solve positions about one image with one seat first; fills their places in `found`."""
-    image, first = int(games.image_of[group[0]]), int(games.first[group[0]])
-    pixels = np.flatnonzero(games.legal[image]).astype(np.int16)
-    place_of = np.full(games.legal.shape[1], -1, np.int64)
-    place_of[pixels] = np.arange(len(pixels))
-    board = new_board(weights, games.images[image], int(games.labels[group[0]]), pixels, games.pixels, first)
-    table = new_table(len(pixels), games.pixels)
-    # The game without precommitment first: where honest wins it, it beats every lie.
-    for game in sorted(group.tolist(), key=lambda game: (-int(games.counts[game]), games.lies[game] != NO_LIE, int(games.lies[game]))):
+class _Workplace:
+    """One image with one seat first: its board, its table, and whose wins are whose."""
+
+    def __init__(self, weights: JudgeWeights, leaf: LeafWeights, games: GameBatch, game: int, budget: int | None = None) -> None:
+        image = int(games.image_of[game])
+        self.leaf = leaf
+        self.pixels = np.flatnonzero(games.legal[image]).astype(np.int16)
+        self.place_of = np.full(games.legal.shape[1], -1, np.int64)
+        self.place_of[self.pixels] = np.arange(len(self.pixels))
+        self.board = new_board(weights, games.images[image], int(games.labels[game]), self.pixels, games.pixels, int(games.first[game]))
+        self.guess = self.board.order.copy()  # the board's own order changes with what is proved
+        self.table = new_table(len(self.pixels), games.pixels, budget)
+
+    def forget(self) -> None:
+        """Start afresh."""
+        self.board.order[:] = self.guess
+        self.table.entries[:] = 0
+        self.table.used[:] = 0
+
+    def set_up(self, games: GameBatch, game: int) -> tuple[int, int]:
+        """Put a debate's position on the board; how many pixels are out, and the claim."""
         size = int(games.counts[game])
-        board.taken[:size] = place_of[games.moves[game, :size]]
-        board.base[0] = leaf.b1
+        board = self.board
+        board.taken[:size] = self.place_of[games.moves[game, :size]]
+        board.base[0] = self.leaf.b1
         for ply in range(size):
             board.base[ply + 1] = board.base[ply] + board.columns[board.taken[ply]]
-        claim = board.label if games.lies[game] == NO_LIE else int(games.lies[game])
-        board.judged[0] = 0
-        outcome = int(prove(board, table, leaf, size, claim, budget))
-        found.judged[game] = board.judged[0]
-        if outcome != OPEN:
-            found.outcomes[game] = PROVED_HONEST if (outcome == LAST_WINS) == board.last_is_honest else PROVED_LIAR
+        return size, board.label if games.lies[game] == NO_LIE else int(games.lies[game])
+
+    def value(self, size: int, claim: int, budget: int | None) -> int:
+        """Who wins the position on the board."""
+        self.board.judged[0] = 0
+        outcome = int(prove(self.board, self.table, self.leaf, size, claim, _UNLIMITED if budget is None else budget))
+        return self._value(outcome)
+
+    def value_after(self, size: int, place: int, claim: int, budget: int | None) -> int:
+        """Who wins after one more pixel, given by its place among the legal ones."""
+        board = self.board
+        board.taken[size] = place
+        board.base[size + 1] = board.base[size] + board.columns[place]
+        if size + 1 < board.order.shape[0]:
+            return self.value(size + 1, claim, budget)
+        return self._value(int(judge_set(board, self.leaf, size + 1, claim)))
+
+    def _value(self, outcome: int) -> int:
+        if outcome == OPEN:
+            return UNPROVED
+        return PROVED_HONEST if (outcome == LAST_WINS) == self.board.last_is_honest else PROVED_LIAR
 
 
 def new_board(weights: JudgeWeights, image: NDArray[np.uint8], label: int, pixels: NDArray[np.integer], length: int, first: int) -> Board:
@@ -143,9 +211,11 @@ def new_board(weights: JudgeWeights, image: NDArray[np.uint8], label: int, pixel
     )
 
 
-def new_table(n_pixels: int, length: int) -> Table:
-    """An empty table, large enough for all that can be proved of a game of `length` pixels, up to 64 MB."""
+def new_table(n_pixels: int, length: int, budget: int | None = None) -> Table:
+    """An empty table, large enough for all that can be proved of a game of `length` pixels within a budget, up to 64 MB."""
     sets = sum(math.comb(n_pixels, size) for size in range(length))
+    if budget is not None:
+        sets = min(sets, budget)
     slots = _SMALLEST
     while slots < min(2 * sets, _LARGEST):
         slots *= 2

@@ -247,3 +247,14 @@ def prove(board, table, leaf, size, claim, budget):  # type: ignore[no-untyped-d
     else:
         _note(table, board, slot, 0, bit)
     return outcome
+
+
+@jit
+def judge_set(board, leaf, size, claim):  # type: ignore[no-untyped-def]
+    """Who wins a claim on the finished set whose first layer is `base[size]`: LAST_WINS or OTHER_WINS."""
+    base = board.base[size]
+    for k in range(base.shape[0]):
+        board.hidden[0, k] = max(np.float32(0.0), base[k])
+    second_layer(board.hidden, leaf, board.second, 1)
+    won = _claims_won(board.second[0], leaf, board.label, board.last_is_honest)
+    return LAST_WINS if (won >> claim) & 1 else OTHER_WINS
