@@ -21,7 +21,7 @@ from typing import Final
 
 from debate_rl import results
 from debate_rl.errors import UserError
-from debate_rl.evaluation.report import charts, markdown
+from debate_rl.evaluation.report import charts, exact, markdown
 from debate_rl.evaluation.report.content import Content, gather
 from debate_rl.evaluation.report.rows import Row
 from debate_rl.evaluation.report.svg import Board, nest
@@ -45,6 +45,9 @@ TABLES: Final[dict[str, Callable[[Sequence[Row]], str]]] = {
     "accuracy": markdown.accuracy_markdown,
     "judges": markdown.judges_markdown,
     "speed": markdown.speed_markdown,
+    "perfect": exact.perfect_markdown,
+    "losing-moves": exact.losing_moves_markdown,
+    "proved": exact.proved_markdown,
 }
 DRAWINGS: Final[dict[str, Callable[[Content], Board | None]]] = {
     "curve-picture": lambda content: charts.curves_board(content.curves) if content.curves else None,

@@ -33,7 +33,7 @@ def table2_markdown(rows: Iterable[Row]) -> str:
         judge = _cell(row.judge) if row.first == paper.ORDERS[0] else ""
         body.append([str(row.pixels), row.first, judge, _cell(row.open), _cell(row.precommit)])
     note = f"\n{table2_note(table)} ✓: the paper's figure lies inside our 95 % interval.\n"
-    return _table(["Pixels", "First player", *COLUMNS], body) + note
+    return markdown_table(["Pixels", "First player", *COLUMNS], body) + note
 
 
 def curves_markdown(rows: Iterable[Row]) -> str:
@@ -43,9 +43,9 @@ def curves_markdown(rows: Iterable[Row]) -> str:
     budgets = sorted({budget for curve in curves for budget, _ in curve.points})
     if not curves:
         return ""
-    body = [["no search", *(_figure(curve.start) for curve in curves)]]
-    body += [[f"{budget:,}", *(_figure(dict(curve.points).get(budget)) for curve in curves)] for budget in budgets]
-    return _table(["Rollouts per move", *(f"{curve.pixels} pixels" for curve in curves)], body)
+    body = [["no search", *(figure_cell(curve.start) for curve in curves)]]
+    body += [[f"{budget:,}", *(figure_cell(dict(curve.points).get(budget)) for curve in curves)] for budget in budgets]
+    return markdown_table(["Rollouts per move", *(f"{curve.pixels} pixels" for curve in curves)], body)
 
 
 def controls_markdown(rows: Iterable[Row]) -> str:
@@ -56,8 +56,8 @@ def controls_markdown(rows: Iterable[Row]) -> str:
     for pair, group in itertools.groupby(controls, key=lambda control: control.pair):
         for place, control in enumerate(group):
             words = _escape(pair) if place == 0 else ""
-            body.append([words, _escape(control.judged), *(_figure(control.figures.get(pixels)) for pixels in columns)])
-    return _table(["Who speaks", "Judged by", *(f"{pixels} pixels" for pixels in columns)], body) if body else ""
+            body.append([words, _escape(control.judged), *(figure_cell(control.figures.get(pixels)) for pixels in columns)])
+    return markdown_table(["Who speaks", "Judged by", *(f"{pixels} pixels" for pixels in columns)], body) if body else ""
 
 
 def accuracy_markdown(rows: Iterable[Row]) -> str:
@@ -65,8 +65,8 @@ def accuracy_markdown(rows: Iterable[Row]) -> str:
     series = accuracy_series(main_rows(rows))
     columns = [dict(line.points) for line in series]
     counts = sorted({pixels for column in columns for pixels in column})
-    body = [[str(pixels), *(_figure(column.get(pixels)) for column in columns)] for pixels in counts]
-    return _table(["Pixels", *(_escape(line.name) for line in series)], body) if body else ""
+    body = [[str(pixels), *(figure_cell(column.get(pixels)) for column in columns)] for pixels in counts]
+    return markdown_table(["Pixels", *(_escape(line.name) for line in series)], body) if body else ""
 
 
 def judges_markdown(rows: Iterable[Row]) -> str:
@@ -81,8 +81,8 @@ def judges_markdown(rows: Iterable[Row]) -> str:
             continue
         published = paper.JUDGE_ACCURACY.get(settings["pixels"]) if settings.get("dataset") == paper.DATASET else None
         words = [_escape(judge_name(row)), _escape(str(settings.get("dataset"))), str(settings.get("pixels"))]
-        body.append([*words, _figure(figure), percent(published) if published is not None else DASH, percent(errors[-1])])
-    return _table(["Judge", "Data", "Pixels", "Accuracy, %", "Paper, %", "Calibration error, %"], body) if body else ""
+        body.append([*words, figure_cell(figure), percent(published) if published is not None else DASH, percent(errors[-1])])
+    return markdown_table(["Judge", "Data", "Pixels", "Accuracy, %", "Paper, %", "Calibration error, %"], body) if body else ""
 
 
 def shipped_markdown() -> str:
@@ -95,13 +95,13 @@ def shipped_markdown() -> str:
         widths = " x ".join(map(str, judge.card["widths"]))
         body.append([f"`{judge.name}`", judge.dataset, str(judge.pixels), widths, *figures, f"`{judge.hash}`"])
     figures = ["accuracy, %", "calibration error, %", "cross entropy, nats", "training, s"]
-    return _table(["judge", "data set", "pixels", "widths", *figures, "hash"], body)
+    return markdown_table(["judge", "data set", "pixels", "widths", *figures, "hash"], body)
 
 
 def speed_markdown(rows: Iterable[Row]) -> str:
     """Measured speeds, and the machine."""
     body = [[_escape(cell) for cell in line] for line in speed_cells(rows)]
-    return _table(SPEED_COLUMNS, body) if body else ""
+    return markdown_table(SPEED_COLUMNS, body) if body else ""
 
 
 def _cell(cell: Cell) -> str:
@@ -113,11 +113,13 @@ def _cell(cell: Cell) -> str:
     return f"{ours}<br>{against}, {difference(cell)} {mark} {words}" if cell.ours else f"{ours}<br>{against}"
 
 
-def _figure(figure: Estimate | None) -> str:
+def figure_cell(figure: Estimate | None) -> str:
+    """A figure with its interval, in percent; a dash for none."""
     return f"**{percent(figure.value)}** [{interval(figure)}]" if figure else DASH
 
 
-def _table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+def markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; the cells are taken as they are."""
     lines = [heads, ["---"] * len(heads), *body]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import runpy
 import shutil
 import subprocess
@@ -12,8 +13,9 @@ import pytest
 
 from debate_rl.errors import UserError
 from debate_rl.evaluation.report.docs import DRAWINGS, KINDS, TABLES, draw, stale
+from debate_rl.evaluation.report.rows import Row
 from debate_rl.judges.pretrained import load_judge, shipped_judges
-from tests.evaluation.report.conftest import Run
+from tests.evaluation.report.conftest import Run, pick
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "scripts" / "draw_docs.py"
@@ -23,11 +25,25 @@ def test_the_repositorys_tables_and_pictures_are_what_their_rows_say() -> None:
     assert stale(ROOT) == [], "run scripts/draw_docs.py"
 
 
+def rows_of_exact_play(run: Run) -> list[Row]:
+    """What `debate-rl solve` would add to a run's rows."""
+    base = pick(run.rows, "honest_win_rate", rollouts=40, commit="precommit", lies="worst", first="mean", pixels=4)
+    rule = {"game": "pixels", "dataset": "mnist", "pixels": 4, "commit": "precommit", "first": "mean"}
+    return [
+        {**base, "agents": {seat: {"name": "exact"} for seat in ("honest", "liar")}},
+        {**base, "metric": "proved_share", "protocol": {**rule, "outcome": "honest"}},
+        {**base, "metric": "losing_move_rate", "protocol": {**rule, "seat": "honest"}},
+    ]
+
+
 @pytest.fixture
 def repository(run: Run, tmp_path: Path) -> Path:
     """A repository whose README and one docs page show everything that can be drawn."""
     (tmp_path / "docs" / "results").mkdir(parents=True)
-    shutil.copy(run.folder / "results.jsonl", tmp_path / "docs" / "results" / "small.jsonl")
+    file = tmp_path / "docs" / "results" / "small.jsonl"
+    shutil.copy(run.folder / "results.jsonl", file)
+    with file.open("a") as rows:
+        rows.writelines(json.dumps(row) + "\n" for row in rows_of_exact_play(run))
     block = "<!-- drawn: {} docs/results/small.jsonl -->\n<!-- /drawn -->\n"
     (tmp_path / "README.md").write_text("# Title\n\n" + "\nbetween\n\n".join(block.format(kind) for kind in TABLES) + "\nend\n")
     (tmp_path / "docs" / "page.md").write_text("".join(block.format(kind) for kind in DRAWINGS))
