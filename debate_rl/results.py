@@ -31,7 +31,6 @@ METRICS: Final[dict[str, str]] = {
     "exploitability": SHARE,
     "proved_share": SHARE,
     "losing_move_rate": SHARE,
-    "sets_judged_per_game": "sets",
     "leaf_rate_share": "ratio",
     "leaves_per_second_per_core": "1/s",
     "rollouts_per_second_per_core": "1/s",

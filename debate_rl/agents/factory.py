@@ -24,8 +24,8 @@ def make_agent(settings: Mapping[str, Any], judge: Judge | JudgeWeights) -> Agen
     """Build an agent.
 
     Args:
-        settings: `name` is `random`, `greedy`, `mcts`, `exact`, `human`, or the dotted path of a class of yours; the other keys are
-            that agent's settings. Your class is called as `MyAgent(judge, **settings)`.
+        settings: `name` is `random`, `greedy`, `mcts`, `exact`, `best_response`, `human`, or the dotted path of a class of yours; the
+            other keys are that agent's settings. Your class is called as `MyAgent(judge, **settings)`.
         judge: the judge that the agent debates before.
 
     Raises:
@@ -71,6 +71,18 @@ def _exact(rest: dict[str, Any], weights: JudgeWeights) -> Agent:
     return ExactAgent(weights, _settings("exact", ExactSettings, rest))
 
 
+def _best_response(rest: dict[str, Any], weights: JudgeWeights) -> Agent:
+    from debate_rl.agents.best_response import BestResponseAgent
+
+    _refuse_unknown("best_response", rest, ("against", "budget"))
+    against = rest.get("against")
+    if not isinstance(against, Mapping):
+        raise UserError(f"against of agent best_response is {against!r}; it must be the settings of an agent, such as {{name: greedy}}")
+    if against.get("name") == BestResponseAgent.name:
+        raise UserError("a best response to a best response has no end; choose another agent for one of the seats")
+    return BestResponseAgent(weights, make_agent(against, weights), _typed("best_response", "budget", rest.get("budget"), int | None))
+
+
 def _human(rest: dict[str, Any], weights: JudgeWeights) -> Agent:
     from debate_rl.agents.human import HumanAgent, HumanSettings
 
@@ -82,6 +94,7 @@ _BUILDERS: Final[dict[str, Callable[[dict[str, Any], JudgeWeights], Agent]]] = {
     "greedy": _greedy,
     "mcts": _mcts,
     "exact": _exact,
+    "best_response": _best_response,
     "human": _human,
 }
 

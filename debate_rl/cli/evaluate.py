@@ -13,6 +13,7 @@ from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
 from debate_rl.data import Digits
 from debate_rl.errors import UserError
+from debate_rl.evaluation.exploitability import BEST_RESPONSE, exploitability_rows, is_measured
 from debate_rl.evaluation.protocol import SILENT, Average, Study
 from debate_rl.evaluation.reproduce import Job, Results, identity, image_range, play_jobs, spent_seconds, summarise, write_results
 from debate_rl.evaluation.rows import Source, study_rows
@@ -79,8 +80,8 @@ def prepare(settings: Settings, digits: Digits, note: Note) -> list[Job]:
         study = Study(
             name=f"games-{pixels}",
             pixels=pixels,
-            honest=settings.honest,
-            liar=settings.liar,
+            honest=_expecting(settings.honest, settings.liar),
+            liar=_expecting(settings.liar, settings.honest),
             first=settings.first,
             commit=settings.commit,
             repetitions=settings.repetitions,
@@ -91,6 +92,15 @@ def prepare(settings: Settings, digits: Digits, note: Note) -> list[Job]:
         jobs.append(Job(study, image_range(digits, settings.start, settings.count, pixels, **legal), judge))
     check_agents(jobs)
     return jobs
+
+
+def _expecting(agent: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A seat's agent; a best response that names no opponent expects the one in the other seat."""
+    if agent.get("name") != BEST_RESPONSE or agent.get("against") is not None:
+        return agent
+    if other == SILENT:
+        raise UserError("a best response to a silent seat has no opponent; choose another agent for one of the seats")
+    return {**agent, "against": dict(other)}
 
 
 def check_agents(jobs: Sequence[Job]) -> None:
@@ -111,18 +121,21 @@ def _sum_up(folder: RunFolder, jobs: list[Job], settings: Settings, digits: Digi
             digits.name, digits.split, settings.seed, settings.average, folder.provenance, job.judge, job.indices, seconds, rules
         )
         found.rows.extend(study_rows(source, job.study, summary.outcomes))
+        if is_measured(job.study):
+            found.rows.extend(exploitability_rows(source, job.study, summary.outcomes, digits, job.judge))
         found.tables[str(job.study.pixels)] = summary.tables()
         found.gallery.extend(summary.picks())
     write_results(folder, found)
 
 
 def line(row: ResultRow) -> str:
-    """A win rate as one line for people."""
+    """A win rate, or an agent's exploitability, as one line for people."""
     rule = row.protocol
     lies = f", {rule['lies']} lie" if rule["commit"] == "precommit" else ""
     low, high = row.ci95 or (0.0, 1.0)
     first = "mean of both orders" if rule["first"] == "mean" else f"{rule['first']} first"
+    what = "honest wins" if row.metric == "honest_win_rate" else f"the {rule['seat']} agent loses to its best response"
     return (
-        f"{rule['pixels']:>3} pixels  {rule['commit']:<9}{lies:<13} {first:<20} honest wins {100 * row.value:5.1f} %"
+        f"{rule['pixels']:>3} pixels  {rule['commit']:<9}{lies:<13} {first:<20} {what} {100 * row.value:5.1f} %"
         f"  [{100 * low:.1f}, {100 * high:.1f}]  n = {row.n}"
     )

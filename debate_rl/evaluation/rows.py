@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -83,27 +83,25 @@ def study_rows(source: Source, study: Study, outcomes: Outcomes) -> list[ResultR
     """
     agents = {"honest": dict(study.honest), "liar": dict(study.liar)}
     source = source.about(outcomes.indices)
+    return [
+        source.row("honest_win_rate", mean_interval(values), {**cell, "average": source.average, "repetitions": study.repetitions}, agents)
+        for cell, values in outcome_cells(study, outcomes)
+    ]
+
+
+def outcome_cells(study: Study, outcomes: Outcomes) -> Iterator[tuple[dict[str, Any], NDArray[np.float64]]]:
+    """The figures that a study's outcomes give: what each is (`pixels`, `commit`, `first`, `lies`), and honest's value per image `(n,)`."""
     cells = []
     if "precommit" in study.commit:
         cells += [("precommit", "worst", outcomes.no_lie_succeeds), ("precommit", "random", outcomes.random_lie_fails)]
     if "none" in study.commit:
         cells += [("none", "none", outcomes.open_wins)]
-    rows = []
     for commit, lies, of in cells:
         per_order: dict[str, NDArray[np.float64]] = {first: of(first) for first in study.first}
         if len(per_order) == 2:
             per_order["mean"] = np.mean(list(per_order.values()), axis=0)
         for first, values in per_order.items():
-            protocol = {
-                "pixels": study.pixels,
-                "commit": commit,
-                "first": first,
-                "lies": lies,
-                "average": source.average,
-                "repetitions": study.repetitions,
-            }
-            rows.append(source.row("honest_win_rate", mean_interval(values), protocol, agents))
-    return rows
+            yield {"pixels": study.pixels, "commit": commit, "first": first, "lies": lies}, values
 
 
 def accuracy_row(source: Source, pixels: int, found: NoDebate) -> ResultRow:

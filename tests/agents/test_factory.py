@@ -44,7 +44,7 @@ def test_named_agents_play_and_describe_themselves(weights: JudgeWeights, settin
         ({}, "needs a name"),
         ({"name": None}, "needs a name"),
         ({"name": "mtcs"}, "no agent 'mtcs'.*did you mean 'mcts'"),
-        ({"name": "stockfish"}, "random, greedy, mcts, exact, human.*dotted path"),
+        ({"name": "stockfish"}, "random, greedy, mcts, exact, best_response, human.*dotted path"),
         ({"name": "random", "seed": 3}, "random has no setting 'seed'; it takes none"),
         ({"name": "mcts", "rollout": 3}, "mcts has no setting 'rollout'; it takes rollouts"),
         ({"name": "mcts", "rollouts": 0}, "rollouts is 0"),

@@ -91,7 +91,10 @@ def test_examples_of_the_help_compose() -> None:
         ("judge evaluate mask_seeds=[] threads=1", "mask_seeds is []; it must list at least one seed, each zero or more"),
         ("judge evaluate threads=0", "threads is 0; it must lie between 1 and "),
         ("evaluate agent@honest=own", "the setting honest.name has no value yet; give it as honest.name=..."),
-        ("evaluate honest=random", "honest is chosen with agent@honest=..., one of exact, greedy, mcts, mcts-20, own, random, silent"),
+        (
+            "evaluate honest=random",
+            "honest is chosen with agent@honest=..., one of best_response, exact, greedy, mcts, mcts-20, own, random, silent",
+        ),
         ("evaluate agent@liar=mtcs", "unknown option agent=mtcs; did you mean agent=mcts?"),
         ("evaluate agent@judge=mcts", "debate-rl evaluate: unknown setting 'agent@judge'; did you mean 'agent@"),
         (

@@ -346,3 +346,16 @@ def test_solve_holds_a_runs_games_against_perfect_play_and_goes_on_after_a_stop(
 def test_solve_refuses_bad_settings_in_a_line(cli: Run, words: str, message: str) -> None:
     code, _, err = cli("solve", *words.split())
     assert code == 2 and message in err and err.count("\n") == 1
+
+
+def test_a_best_response_expects_the_agent_in_the_other_seat(cli: Run, tmp_path: Path) -> None:
+    words = ("evaluate", "agent@liar=best_response", "start=14", "count=1", "pixels=[4]", "repetitions=1", "threads=1")
+    code, out, err = cli(*words, "agent@honest=greedy")
+    assert code == 0, err
+    assert "the honest agent loses to its best response" in out
+    (folder,) = (tmp_path / "outputs" / "evaluate").iterdir()
+    agents = [row.agents for row in results.read(folder / "results.jsonl") if row.metric == "honest_win_rate"]
+    assert all(pair["liar"] == {"name": "best_response", "against": {"name": "greedy"}, "budget": None} for pair in agents)
+    assert "has no opponent" in cli(*words, "agent@honest=silent").err
+    assert "has no end" in cli(*words, "agent@honest=best_response").err
+    assert "must be the settings of an agent" in cli("reproduce", "experiment=tiny", "agent=best_response").err

@@ -89,6 +89,9 @@ def test_every_agent_can_be_planned_or_is_refused_in_a_line(option: str) -> None
         for verb in ("reproduce", "bench"):
             with pytest.raises(UserError, match="agent is silent, which only debate-rl evaluate can play"):
                 planned(verb, *words)
+    elif option == "best_response":  # to whom?
+        with pytest.raises(UserError, match="against of agent best_response is None"):
+            planned("reproduce", *words)
     else:
         assert {"table-4", "table-6"} <= {job.study.name for job in planned("reproduce", *words)}
     for seat, other in (("honest", "liar"), ("liar", "honest")):
@@ -96,6 +99,9 @@ def test_every_agent_can_be_planned_or_is_refused_in_a_line(option: str) -> None
         assert len(planned("evaluate", *chosen, f"agent@{other}=greedy")) == 2
         if option == "silent":
             with pytest.raises(UserError, match=f"{seat} is silent, which only debate-rl evaluate can play"):
+                planned("play", *chosen)
+        elif option == "best_response":
+            with pytest.raises(UserError, match="against of agent best_response is None"):
                 planned("play", *chosen)
         else:
             planned("play", *chosen)
