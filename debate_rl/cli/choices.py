@@ -8,7 +8,7 @@ from typing import Any
 from debate_rl.errors import UserError
 from debate_rl.evaluation.protocol import SILENT
 from debate_rl.games.pixels import special_rules
-from debate_rl.judges.pretrained import Judge, load_judge
+from debate_rl.judges.pretrained import AnyJudge, Judge, find_judge, load_judge, read_judge
 
 Note = Callable[[str], object]
 
@@ -29,6 +29,22 @@ def fitting_judge(name: str, dataset: str, pixels: int, *, setting: str, note: N
         UserError: there is no such judge, or it was trained on another data set.
     """
     judge = load_judge(name)
+    check_fit(judge, dataset, pixels, setting=setting, note=note, threshold=threshold, black=black)
+    return judge
+
+
+def judge_of_any_kind(name: str) -> AnyJudge:
+    """Load a judge of any architecture; torch is brought in only where it is needed."""
+    path = find_judge(name)
+    if read_judge(path).card["architecture"] == "mlp":
+        return load_judge(path)
+    from debate_rl.judges.paper import load_any
+
+    return load_any(path)
+
+
+def check_fit(judge: AnyJudge, dataset: str, pixels: int, *, setting: str, note: Note, threshold: float = 0.0, black: bool = False) -> None:
+    """Raise UserError for a judge of another data set, and note one that was trained for other games; see `fitting_judge`."""
     if judge.dataset != dataset:
         raise UserError(
             f"{setting} is {judge.name}, a judge trained on {judge.dataset}, but dataset.name is {dataset}; they must agree:"
@@ -41,7 +57,6 @@ def fitting_judge(name: str, dataset: str, pixels: int, *, setting: str, note: N
     if trained != special_rules(threshold, black):
         here = _words(special_rules(threshold, black))
         note(f"note: {setting} is {judge.name}, a judge trained on {_words(trained)}; these games reveal {here}")
-    return judge
 
 
 def check_pixels(pixels: Sequence[int], judges: Mapping[int, str]) -> None:

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from debate_rl.cli.choices import judge_of_any_kind
 from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
 from debate_rl.cli.typed import build
 from debate_rl.errors import UserError
 from debate_rl.games.pixels import special_rules
-from debate_rl.judges.pretrained import AnyJudge, find_judge, load_judge, read_judge
+from debate_rl.judges.pretrained import AnyJudge, find_judge, read_judge
 
 if TYPE_CHECKING:
     from debate_rl.judges.assessment import Assessment
@@ -114,7 +115,7 @@ def _train(settings: Settings, context: Context) -> None:
 def _evaluate(settings: Settings, context: Context) -> None:
     from debate_rl.judges.assessment import assess_judge
 
-    judge = _load(settings.name)
+    judge = judge_of_any_kind(settings.name)
     context.use_threads()
     context.bar.unit = "images"
     training = {**_pool(settings.judge), **_pool(judge.card.get("training"))}
@@ -153,15 +154,6 @@ def _evaluate(settings: Settings, context: Context) -> None:
 def _pool(settings: Any) -> dict[str, Any]:
     """Which pixels may be revealed, as far as a training's settings say."""
     return {key: settings[key] for key in ("threshold", "black") if key in settings} if isinstance(settings, Mapping) else {}
-
-
-def _load(name: str) -> AnyJudge:
-    path = find_judge(name)
-    if read_judge(path).card["architecture"] == "mlp":
-        return load_judge(path)
-    from debate_rl.judges.paper import load_any  # brings torch
-
-    return load_any(path)
 
 
 def _finish(

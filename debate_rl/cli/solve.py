@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from debate_rl import results
-from debate_rl.cli.choices import Note, check_pixels, fitting_judge
+from debate_rl.cli.choices import Note, check_fit, check_pixels, fitting_judge, judge_of_any_kind
 from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
 from debate_rl.cli.evaluate import line
@@ -16,11 +16,12 @@ from debate_rl.data import Digits
 from debate_rl.errors import UserError
 from debate_rl.evaluation.blunders import Recorded, blunder_rows, find_recorded, hold_against, summed_blunders
 from debate_rl.evaluation.protocol import Study
-from debate_rl.evaluation.reproduce import Job, image_range
+from debate_rl.evaluation.reproduce import image_range
 from debate_rl.evaluation.rows import Source
-from debate_rl.evaluation.solutions import EXACT, solution_rows, solve_job, sum_up
+from debate_rl.evaluation.solutions import EXACT, Problem, solution_rows, solve_problem, sum_up, usable_device
 from debate_rl.games.pixels import VERSION as GAME_VERSION
 from debate_rl.games.pixels import Commit, Seat, special_rules
+from debate_rl.judges.pretrained import AnyJudge, Judge
 from debate_rl.results import ResultRow
 from debate_rl.runs import RunFolder
 from debate_rl.search.exact import VERSION as EXACT_VERSION
@@ -42,6 +43,7 @@ class Settings:
     threshold: float = 0.0
     black: bool = False
     budget: int | None = None
+    device: str | None = None
     against: str | None = None
     studies: tuple[str, ...] | None = None
     block: int = 16
@@ -53,6 +55,8 @@ class Settings:
             raise UserError(f"block is {self.block}; it must be at least 1")
         if self.budget is not None and self.budget < 1:
             raise UserError(f"budget is {self.budget}; it must be at least 1, or null for no limit")
+        if self.device is not None and (self.budget is not None or self.against is not None or set(self.pixels) != {4}):
+            raise UserError("device judges every set of games of 4 pixels: set pixels=[4], and neither budget nor against")
         if self.studies is not None and self.against is None:
             raise UserError("studies names parts of the run that against is to name; give both or neither")
 
@@ -75,8 +79,11 @@ def run(settings: Settings, context: Context) -> None:
         else:
             context.bar.note(f"run folder: {folder.path}")
             for job in jobs:
-                solve_job(folder, job, digits, settings.block, context.bar, budget=settings.budget, threads=threads)
+                solve_problem(
+                    folder, job, digits, settings.block, context.bar, budget=settings.budget, threads=threads, device=settings.device
+                )
             for job, part in recorded:
+                assert isinstance(job.judge, Judge)
                 hold_against(folder, part, job.judge, digits, settings.block, context.bar, budget=settings.budget, threads=threads)
             context.bar.clear()
             folder.finish(row.line() for row in _rows(folder, settings, digits, jobs, recorded))
@@ -86,18 +93,26 @@ def run(settings: Settings, context: Context) -> None:
         context.say(f"rows    {folder.results}")
 
 
-def prepare(settings: Settings, digits: Digits, note: Note) -> list[Job]:
+def prepare(settings: Settings, digits: Digits, note: Note) -> list[Problem]:
     """One job per number of pixels, its judge checked."""
     legal: dict[str, Any] = {"threshold": settings.threshold, "black": settings.black}
+    if settings.device is not None:
+        usable_device(settings.device)
     jobs = []
     for pixels in settings.pixels:
-        judge = fitting_judge(settings.judges[pixels], settings.dataset.name, pixels, setting=f"judges.{pixels}", note=note, **legal)
+        name, setting = settings.judges[pixels], f"judges.{pixels}"
+        judge: AnyJudge
+        if settings.device is None:
+            judge = fitting_judge(name, settings.dataset.name, pixels, setting=setting, note=note, **legal)
+        else:
+            judge = judge_of_any_kind(name)
+            check_fit(judge, settings.dataset.name, pixels, setting=setting, note=note, **legal)
         study = Study(f"games-{pixels}", pixels, EXACT, EXACT, first=settings.first, commit=settings.commit, repetitions=1, **legal)
-        jobs.append(Job(study, image_range(digits, settings.start, settings.count, pixels, **legal), judge))
+        jobs.append(Problem(study, image_range(digits, settings.start, settings.count, pixels, **legal), judge))
     return jobs
 
 
-def _recorded(settings: Settings, jobs: list[Job]) -> list[tuple[Job, Recorded]]:
+def _recorded(settings: Settings, jobs: list[Problem]) -> list[tuple[Problem, Recorded]]:
     if settings.against is None:
         return []
     found = []
@@ -109,7 +124,9 @@ def _recorded(settings: Settings, jobs: list[Job]) -> list[tuple[Job, Recorded]]
     return found
 
 
-def _rows(folder: RunFolder, settings: Settings, digits: Digits, jobs: list[Job], recorded: list[tuple[Job, Recorded]]) -> list[ResultRow]:
+def _rows(
+    folder: RunFolder, settings: Settings, digits: Digits, jobs: list[Problem], recorded: list[tuple[Problem, Recorded]]
+) -> list[ResultRow]:
     rules = special_rules(settings.threshold, settings.black)
     rows = []
     for job in jobs:

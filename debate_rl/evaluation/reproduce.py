@@ -105,8 +105,7 @@ class Job:
 
     def __post_init__(self) -> None:
         """Refuse a study of no images."""
-        if not self.indices:
-            raise UserError(f"none of the images chosen has {self.study.pixels} pixels to reveal; choose fewer pixels or other images")
+        refuse_no_images(self.study, self.indices)
 
     def work(self) -> float:
         """Rollouts per image, counting 1 per move of an agent that does not search."""
@@ -151,6 +150,12 @@ def plan(settings: Reproduction, digits: Digits, judges: Mapping[int, Judge]) ->
     for pixels, judge in judges.items():
         add(f"table-{pixels}", settings.count, pixels, judge, settings.agent, settings.agent, commit=settings.commit)
     return jobs
+
+
+def refuse_no_images(study: Study, indices: Sequence[int]) -> None:
+    """Raise UserError where there is nothing to play about."""
+    if not indices:
+        raise UserError(f"none of the images chosen has {study.pixels} pixels to reveal; choose fewer pixels or other images")
 
 
 def image_range(digits: Digits, start: int, count: int, pixels: int, *, threshold: float = 0.0, black: bool = False) -> tuple[int, ...]:

@@ -6,24 +6,28 @@ A solution is a record without moves: who wins the game about this image, with t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from debate_rl.data import Digits
+from debate_rl.errors import UserError
 from debate_rl.evaluation.protocol import Outcomes, Study
 from debate_rl.evaluation.records import Record
-from debate_rl.evaluation.reproduce import Job, Progress
+from debate_rl.evaluation.reproduce import Progress, refuse_no_images
 from debate_rl.evaluation.rows import Source, study_rows
 from debate_rl.evaluation.statistics import mean_interval
-from debate_rl.games.pixels import CLASSES, NO_LIE, SEATS, VERSION, Seat, new_games, special_rules
-from debate_rl.judges.pretrained import Judge
+from debate_rl.games.pixels import CLASSES, NO_LIE, SEATS, VERSION, GameBatch, Seat, new_games, special_rules
+from debate_rl.judges.pretrained import AnyJudge, Judge
 from debate_rl.results import ResultRow
 from debate_rl.runs import RunFolder
-from debate_rl.search.exact import PROVED_HONEST, PROVED_LIAR, solve
+from debate_rl.search.exact import PROVED_HONEST, PROVED_LIAR, Solution, solve
+
+if TYPE_CHECKING:
+    import torch
 
 EXACT: dict[str, Any] = {"name": "exact"}
 OPEN = "open"
@@ -35,11 +39,11 @@ def solve_images(
     study: Study,
     digits: Digits,
     indices: Sequence[int],
-    judge: Judge,
+    judge: AnyJudge,
     *,
     budget: int | None = None,
     threads: int = 1,
-    progress: Callable[[int], object] | None = None,
+    device: str | None = None,
 ) -> dict[int, list[Record]]:
     """Solve all of a study's games about some images; solutions by image index.
 
@@ -50,7 +54,8 @@ def solve_images(
         judge: the judge.
         budget: see `search.exact.solve`.
         threads: images solved at the same time.
-        progress: see `search.exact.solve`.
+        device: judge every set of pixels on this torch device, such as `cuda`, instead of searching for proofs; for games of 4 pixels,
+            and with a judge of any architecture.
     """
     image_of, lies, firsts = [], [], []
     for row, index in enumerate(indices):
@@ -72,7 +77,12 @@ def solve_images(
         threshold=study.threshold,
         black=study.black,
     )
-    found = solve(judge.weights, games, budget=budget, threads=threads, progress=progress)
+    if device is not None:
+        found = _solve_on(device, judge, games)
+    elif isinstance(judge, Judge):
+        found = solve(judge.weights, games, budget=budget, threads=threads)
+    else:
+        raise UserError(f"the proof search cannot run the judge {judge.name}; set device to judge every set of pixels instead")
     by_image: dict[int, list[Record]] = {int(index): [] for index in indices}
     for game in range(games.size):
         index, lie = int(chosen[image_of[game]]), int(lies[game])
@@ -97,19 +107,69 @@ def solve_images(
     return by_image
 
 
-def solve_job(
-    folder: RunFolder, job: Job, digits: Digits, block: int, progress: Progress, *, budget: int | None = None, threads: int = 1
+def usable_device(name: str) -> torch.device:
+    """A torch device by name, such as `cpu` or `cuda:0`. Raises UserError for one that cannot be used here."""
+    import torch  # only where it is asked for
+
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"device is {name!r}, which torch cannot use here ({str(error).splitlines()[0]}); try cpu") from error
+    return device
+
+
+def _solve_on(device: str, judge: AnyJudge, games: GameBatch) -> Solution:
+    from debate_rl.judges.paper import PaperJudge
+    from debate_rl.search.exhaustive import Judging, judge_with_network, judge_with_weights, solve_games
+
+    where = usable_device(device)
+
+    def judging_of(image: NDArray[np.uint8], pixels: NDArray[np.integer]) -> Judging:
+        if isinstance(judge, PaperJudge):
+            return judge_with_network(judge.network.to(where), image, pixels, where)
+        assert isinstance(judge, Judge)
+        return judge_with_weights(judge.weights, image, pixels, where)
+
+    return solve_games(judging_of, games, where)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Games to solve: of a study's kind, about some images, before a judge of any architecture."""
+
+    study: Study
+    indices: tuple[int, ...]
+    judge: AnyJudge
+
+    def __post_init__(self) -> None:
+        """Refuse a study of no images."""
+        refuse_no_images(self.study, self.indices)
+
+
+def solve_problem(
+    folder: RunFolder,
+    problem: Problem,
+    digits: Digits,
+    block: int,
+    progress: Progress,
+    *,
+    budget: int | None = None,
+    threads: int = 1,
+    device: str | None = None,
 ) -> None:
-    """Solve what is missing of a job, writing one shard per image."""
-    missing = folder.missing_shards(job.study.name, job.indices)
-    done = len(job.indices) - len(missing)
-    progress(job.study.name, done, len(job.indices))
+    """Solve what is missing, writing one shard per image; the options are those of `solve_images`."""
+    name, indices = problem.study.name, problem.indices
+    missing = folder.missing_shards(name, indices)
+    done = len(indices) - len(missing)
+    progress(name, done, len(indices))
     for begin in range(0, len(missing), block):
         images = missing[begin : begin + block]
-        for index, records in solve_images(job.study, digits, images, job.judge, budget=budget, threads=threads).items():
-            folder.write_shard(job.study.name, index, records)
+        solved = solve_images(problem.study, digits, images, problem.judge, budget=budget, threads=threads, device=device)
+        for index, records in solved.items():
+            folder.write_shard(name, index, records)
         done += len(images)
-        progress(job.study.name, done, len(job.indices))
+        progress(name, done, len(indices))
 
 
 def add_solution(outcomes: Outcomes, records: Sequence[Record], open_goes_to: Seat) -> None:

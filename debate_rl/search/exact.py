@@ -113,6 +113,12 @@ def winning_moves(weights: JudgeWeights, games: GameBatch, *, budget: int | None
     return moves
 
 
+def by_image_and_order(games: GameBatch) -> list[NDArray[np.intp]]:
+    """The debates in groups that share an image and the seat that moves first."""
+    keys = games.image_of.astype(np.int64) * 2 + games.first
+    return [np.flatnonzero(keys == key) for key in np.unique(keys)]
+
+
 def _check(games: GameBatch, budget: int | None) -> None:
     if games.pixels > LONGEST:
         raise UserError(f"a game of {games.pixels} pixels cannot be solved; at most {LONGEST}")
@@ -124,8 +130,7 @@ def _check(games: GameBatch, budget: int | None) -> None:
 
 def _each_group(games: GameBatch, work: Callable[[NDArray[np.intp]], object], threads: int) -> None:
     """Do the work for the debates about each image with each seat first, `threads` groups at a time."""
-    keys = games.image_of.astype(np.int64) * 2 + games.first
-    groups = [np.flatnonzero(keys == key) for key in np.unique(keys)]
+    groups = by_image_and_order(games)
     if threads <= 1 or len(groups) <= 1:
         for group in groups:
             work(group)

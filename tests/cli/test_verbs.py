@@ -339,6 +339,8 @@ def test_solve_holds_a_runs_games_against_perfect_play_and_goes_on_after_a_stop(
         ("pixels=[4,4]", "each number may stand there once"),
         ("budget=0", "budget is 0; it must be at least 1, or null"),
         ("studies=[table-4]", "give both or neither"),
+        ("device=cpu pixels=[6]", "device judges every set of games of 4 pixels"),
+        ("device=abacus", "device is 'abacus', which torch cannot use here"),
         ("against=nowhere", "nowhere is not a run folder"),
         ("count=20000", "images 0 to 19999 are not all in mnist test"),
     ],

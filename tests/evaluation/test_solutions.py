@@ -152,3 +152,11 @@ def test_losing_moves_by_hand(judge) -> None:
     assert blunders.rate("none", None, "liar", None) is None and blunders.unproved == 1
     rows = blunder_rows(source(judge), blunders, {"honest": {"name": "mcts"}, "liar": {"name": "mcts"}}, 2)
     assert {row.protocol["seat"] for row in rows} == set(SEATS) and all(row.n == 3 for row in rows)
+
+
+def test_judging_every_set_gives_the_same_solutions(mnist_test, judge, solutions) -> None:
+    every = solve_images(STUDY, mnist_test, IMAGES[:1], judge, device="cpu")
+    outcomes = [(record["first"], record["claims"]["liar"], record["outcome"]) for record in solutions[IMAGES[0]]]
+    assert [(record["first"], record["claims"]["liar"], record["outcome"]) for record in every[IMAGES[0]]] == outcomes
+    with pytest.raises(UserError, match="device is 'abacus', which torch cannot use here"):
+        solve_images(STUDY, mnist_test, IMAGES[:1], judge, device="abacus")
