@@ -49,6 +49,11 @@ class Context:
         settings = {**(self.config if config is None else config), **plain(self.common)}
         return RunFolder.open(self.common.output, self.verb, name, settings, provenance=self.provenance())
 
+    def finished_before(self, folder: RunFolder) -> bool:
+        """Whether a run has its rows already; tells the user so, or else where the run goes."""
+        self.bar.note(f"finished before: {folder.path}" if folder.finished else f"run folder: {folder.path}")
+        return folder.finished
+
     def provenance(self) -> dict[str, Any]:
         """`code`, `command` and `machine`: keyword arguments for `ResultRow`."""
         return {"code": results.code_version(), "command": self.command, "machine": machine.describe()}

@@ -59,10 +59,7 @@ def run(settings: Settings, context: Context) -> None:
     jobs = prepare(settings, digits, context.bar.note)
     config = {**context.config, **identity({job.study.pixels: job.judge for job in jobs})}
     with context.open_folder(settings.name, config) as folder:
-        if folder.finished:
-            context.bar.note(f"finished before: {folder.path}")
-        else:
-            context.bar.note(f"run folder: {folder.path}")
+        if not context.finished_before(folder):
             play_jobs(folder, jobs, digits, settings.block, context.bar)
             _sum_up(folder, jobs, settings, digits)
         context.bar.clear()

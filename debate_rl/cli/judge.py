@@ -88,7 +88,7 @@ def _train(settings: Settings, context: Context) -> None:
     context.bar.unit = "batches"
     decisive = {"judge": dict(settings.judge), "mask_seeds": list(settings.mask_seeds)}
     with context.open_folder(f"{training.dataset}-{training.architecture}-{training.pixels}", decisive) as folder:
-        if not folder.finished:
+        if not context.finished_before(folder):
             train, test = settings.dataset.load("train"), settings.dataset.load("test")
 
             def progress(at: Progress) -> None:
@@ -106,8 +106,6 @@ def _train(settings: Settings, context: Context) -> None:
                 progress=lambda done, total: context.bar("assessment", done, total),
             )
             _finish(folder, judge, found, settings.dataset.name, "test", trained.seconds, _pool(settings.judge))
-        else:
-            context.bar.note(f"finished before: {folder.path}")
         context.bar.clear()
         _show(str(folder.path / WEIGHTS), context)
 
@@ -130,9 +128,7 @@ def _evaluate(settings: Settings, context: Context) -> None:
         "mask_seeds": list(settings.mask_seeds),
     }
     with context.open_folder(judge.name, decisive) as folder:
-        if folder.finished:
-            context.bar.note(f"finished before: {folder.path}")
-        else:
+        if not context.finished_before(folder):
             digits = settings.dataset.load(settings.split)
             began = time.perf_counter()
             found = assess_judge(

@@ -41,10 +41,7 @@ def run(settings: Settings, context: Context) -> None:
     jobs = prepare(settings, digits, judges)
     config = {**context.config, **identity(judges)}
     with context.open_folder(settings.name, config) as folder:
-        if folder.finished:
-            context.bar.note(f"finished before: {folder.path}")
-        else:
-            context.bar.note(f"run folder: {folder.path}")
+        if not context.finished_before(folder):
             play_jobs(folder, jobs, digits, settings.block, context.bar)
             context.bar.clear()
             write_results(folder, collect(folder, settings, jobs, digits, judges, folder.provenance))

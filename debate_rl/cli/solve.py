@@ -74,10 +74,7 @@ def run(settings: Settings, context: Context) -> None:
         "versions": {"game": GAME_VERSION, "exact": EXACT_VERSION},
     }
     with context.open_folder(settings.name, config) as folder:
-        if folder.finished:
-            context.bar.note(f"finished before: {folder.path}")
-        else:
-            context.bar.note(f"run folder: {folder.path}")
+        if not context.finished_before(folder):
             for job in jobs:
                 solve_problem(
                     folder, job, digits, settings.block, context.bar, budget=settings.budget, threads=threads, device=settings.device
