@@ -5,6 +5,7 @@ The metrics are listed here and explained in `docs/results.md`; a new one is add
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import json
@@ -87,7 +88,7 @@ class ResultRow:
 
     def __post_init__(self) -> None:
         """Refuse rows that say something impossible; raises UserError."""
-        if self.metric not in METRICS:
+        if not isinstance(self.metric, str) or self.metric not in METRICS:
             near = difflib.get_close_matches(str(self.metric), METRICS, n=1)
             raise UserError(
                 f"unknown metric {self.metric!r}; " + (f"did you mean {near[0]!r}?" if near else f"known: {', '.join(METRICS)}")
@@ -209,15 +210,17 @@ def _commit(root: Path) -> str | None:
 
 
 def _number(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise UserError(f"{name} is {value!r}; it must be a finite number")
-    return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):
+            if math.isfinite(value):
+                return float(value)
+    raise UserError(f"{name} is {str(value)[:40]}; it must be a finite number")
 
 
 def _parse(line: bytes, where: str) -> ResultRow:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON ({error})") from error
     if not isinstance(row, dict):
         raise UserError(f"{where}: a row must be a JSON object")

@@ -199,6 +199,12 @@ class RunFolder:
         write_whole(self.path / name, data.encode() if isinstance(data, str) else data)
         return self.path / name
 
+    def append(self, name: str, text: str) -> None:
+        """Add to a file of the run that is no result; a kill may cut its end short."""
+        path = self.path / name
+        with _writing(path), path.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+
     def shard_path(self, subject: str, index: int) -> Path:
         """Where the records of one item (image) of a subject (study) lie."""
         if not _NAME.fullmatch(subject):
@@ -284,7 +290,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
         raise UserError(f"{path} is not a run folder: it has no config.yaml")
     try:
         config = yaml.safe_load(data)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise UserError(f"{path / 'config.yaml'} is not valid YAML ({' '.join(str(error).split())})") from error
     if not isinstance(config, dict):
         raise UserError(f"{path / 'config.yaml'} does not hold a configuration")

@@ -127,7 +127,7 @@ def _sum_up(folder: RunFolder, jobs: list[Job], settings: Settings, digits: Digi
 
 def line(row: ResultRow) -> str:
     """A win rate, or an agent's exploitability, as one line for people."""
-    rule = row.protocol
+    rule = {key: row.protocol.get(key, "?") for key in ("pixels", "commit", "lies", "first", "seat")}
     lies = f", {rule['lies']} lie" if rule["commit"] == "precommit" else ""
     low, high = row.ci95 or (0.0, 1.0)
     first = "mean of both orders" if rule["first"] == "mean" else f"{rule['first']} first"

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from debate_rl.cli.choices import judge_of_any_kind
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from debate_rl.runs import RunFolder
 
 WEIGHTS = "judge.safetensors"  # in the run folder of a training
+
+ASSESSMENT = "assessment.json"  # in a run folder: what the judge was measured to be
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ def _evaluate(settings: Settings, context: Context) -> None:
             _finish(folder, judge, found, digits.name, digits.split, time.perf_counter() - began, training)
         context.bar.clear()
         context.say(f"{judge.name} ({judge.hash}) on random pixels of {settings.dataset.name}")
-        _say_figures(context, settings.split, json.loads((folder.path / "assessment.json").read_text(encoding="utf-8")))
+        _say_figures(context, settings.split, _figures(folder.path / ASSESSMENT))
         context.say(f"  rows          {folder.results}")
 
 
@@ -152,12 +155,22 @@ def _pool(settings: Any) -> dict[str, Any]:
     return {key: settings[key] for key in ("threshold", "black") if key in settings} if isinstance(settings, Mapping) else {}
 
 
+def _figures(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} is broken ({error}): delete the run folder and run this again") from error
+    if not isinstance(found, Mapping):
+        raise UserError(f"{path} is broken (no JSON object): delete the run folder and run this again")
+    return found
+
+
 def _finish(
     folder: RunFolder, judge: AnyJudge, found: Assessment, dataset: str, split: str, seconds: float, pool: Mapping[str, Any]
 ) -> None:
     from debate_rl.evaluation.rows import assessment_rows
 
-    folder.write("assessment.json", json.dumps(found.as_json(), indent=1) + "\n")
+    folder.write(ASSESSMENT, json.dumps(found.as_json(), indent=1) + "\n")
     rules = special_rules(pool.get("threshold", 0.0), pool.get("black", False))
     rows = assessment_rows(found, judge, dataset, split, seconds, folder.provenance, rules)
     folder.finish(row.line() for row in rows)

@@ -72,11 +72,11 @@ def prepare(settings: Settings, digits: Digits, judges: Mapping[int, Judge]) -> 
 
 
 def report(folder: RunFolder, digits: Digits, context: Context) -> None:
-    """Write the report if it is not there, then print the table and where the report is."""
+    """Write the report if there is none or an older one, then print the table and where the report is."""
     from rich.console import Console
 
     page = folder.path / "report" / "index.html"
-    if not page.exists():
+    if not page.exists() or page.stat().st_mtime_ns < folder.results.stat().st_mtime_ns:
         rows, records = read_run(folder.path)
         page = write_report(folder.path, rows, records, digits)
     context.bar.clear()

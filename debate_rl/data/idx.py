@@ -47,7 +47,10 @@ def parse_idx(data: bytes, name: str) -> NDArray[np.uint8]:
     if len(data) != expected:
         fault = "truncated" if len(data) < expected else "too long"
         raise UserError(f"{name}: {fault}, {len(data):,} bytes where its header promises {expected:,}")
-    return np.frombuffer(data, dtype=np.uint8, offset=header).reshape(shape).copy()
+    try:
+        return np.frombuffer(data, dtype=np.uint8, offset=header).reshape(shape).copy()
+    except ValueError as error:  # an empty array of absurd axes
+        raise UserError(f"{name}: its header promises an array of {shape}, which cannot be ({error})") from error
 
 
 def encode_idx(array: NDArray[np.uint8]) -> bytes:
@@ -59,13 +62,11 @@ def encode_idx(array: NDArray[np.uint8]) -> bytes:
 def read_file(path: Path, file: IdxFile) -> bytes:
     """The uncompressed bytes of `path` (gunzipped when it ends in .gz), not yet verified.
 
-    At most a little more than the official size is decompressed. Raises UserError when the file cannot be read or decompressed.
+    At most a little more than the official size is read. Raises UserError when the file cannot be read or decompressed.
     """
     limit = _official_size(file) + 1024
     try:
-        if path.suffix != ".gz":
-            return path.read_bytes()
-        with gzip.open(path) as stream:
+        with path.open("rb") if path.suffix != ".gz" else gzip.open(path) as stream:
             return stream.read(limit)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{path}: cannot be decompressed ({error}); replace it with the whole official file") from error

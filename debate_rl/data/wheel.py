@@ -91,8 +91,10 @@ def unpickle_arrays(data: bytes) -> Any:
         return reader.load()
     except UserError:
         raise
+    except RecursionError as error:  # to print it would recurse once more
+        raise UserError("the pickle is malformed (it is nested too deep)") from error
     except Exception as error:
-        raise UserError(f"the pickle is malformed ({type(error).__name__}: {error})") from error
+        raise UserError(f"the pickle is malformed ({type(error).__name__}: {' '.join(str(error).split())[:200]})") from error
 
 
 def read_wheel(path: Path) -> dict[str, bytes]:

@@ -6,7 +6,9 @@ shard in the run folder and is never played again, so a run that was killed goes
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +37,9 @@ from debate_rl.search.puct import VERSION as SEARCH_VERSION
 
 # Told the name of the part at work, what is done and what there is to do in all, in rollouts (1 for an agent that does not search).
 Progress = Callable[[str, float, float], None]
+
+
+TIMES = "times.jsonl"  # what each block of images took, in a run folder
 
 
 @dataclass(frozen=True)
@@ -235,7 +240,14 @@ def summarise(folder: RunFolder, job: Job, average: Average) -> Summary:
     """Read a finished job's shards."""
     summary = Summary(average)
     for index in job.indices:
-        summary.add(folder.read_shard(job.study.name, index))
+        records = folder.read_shard(job.study.name, index)
+        try:
+            if any((record["index"], record["pixels"]) != (index, job.study.pixels) for record in records):
+                raise ValueError("games about another image, or of another length")
+            summary.add(records)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            path = folder.shard_path(job.study.name, index)
+            raise UserError(f"{path} does not hold this run's games ({error!r}): delete it and run the same command again") from error
     return summary
 
 
@@ -323,19 +335,18 @@ def _note_time(folder: RunFolder, job: Job, images: int, seconds: float) -> None
     # Sessions of one run may use different numbers of threads.
     core_seconds = seconds * numba.get_num_threads()
     line = {"study": job.study.name, "images": images, "seconds": seconds, "core_seconds": core_seconds, "rollouts": job.work() * images}
-    with (folder.path / "times.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+    folder.append(TIMES, json.dumps(line) + "\n")
 
 
 def _times(folder: RunFolder) -> defaultdict[str, Counter[str]]:
     """What each study took over all its sessions: `seconds`, `core_seconds`, `rollouts`. A line cut short by a kill is skipped: times are
     not results."""
-    path = folder.path / "times.jsonl"
+    path = folder.path / TIMES
     spent: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        try:
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+        with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError, RecursionError):
             entry = json.loads(line)
-            spent[entry["study"]].update({key: float(entry[key]) for key in ("seconds", "core_seconds", "rollouts")})
-        except (ValueError, KeyError, TypeError):
-            continue
+            found = {key: float(entry[key]) for key in ("seconds", "core_seconds", "rollouts")}
+            if all(map(math.isfinite, found.values())):
+                spent[entry["study"]].update(found)
     return spent

@@ -65,6 +65,10 @@ class Rules:
 
     def __post_init__(self) -> None:
         """Refuse settings outside their range."""
+        if isinstance(self.pixels, bool) or not isinstance(self.pixels, int | np.integer):
+            raise UserError(f"pixels is {self.pixels!r}; it must be a whole number")
+        if not isinstance(self.black, bool):
+            raise UserError(f"black is {self.black!r}; it must be True or False")
         if not 1 <= self.pixels <= PIXELS_PER_IMAGE:
             raise UserError(f"pixels is {self.pixels}; it must lie between 1 and {PIXELS_PER_IMAGE}")
         if self.first not in SEATS:
@@ -76,7 +80,7 @@ class Rules:
 
 def check_threshold(threshold: float) -> None:
     """Raise UserError for a threshold that no pixel, or any pixel, would pass."""
-    if not 0.0 <= threshold < 1.0:
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.floating) or not 0.0 <= threshold < 1.0:
         raise UserError(f"threshold is {threshold}; it must lie in [0, 1)")
 
 

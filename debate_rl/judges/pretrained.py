@@ -206,7 +206,16 @@ def _weights(path: Path, tensors: Mapping[str, NDArray[np.float32]]) -> JudgeWei
             raise UserError(f"the judge file {path}: {name} has shape {tensors[name].shape}; it must be {shape}")
     if first < 32 or second < 32 or first % 32 or second % 32:
         raise UserError(f"the judge file {path}: hidden layers of width {first} and {second}; each must be a multiple of 32")
+    if _largest_logit(weights) > np.finfo(np.float32).max / 1e3:
+        raise UserError(f"the judge file {path}: its weights are so large that logits could overflow")
     return weights
+
+
+def _largest_logit(weights: JudgeWeights) -> float:
+    """A bound on the size of any logit, whatever pixels are revealed."""
+    w_mask, w_value, b1, w2, b2, w3, b3 = (np.abs(array).astype(np.float64) for array in weights)
+    first = b1 + w_mask.sum(axis=0) + w_value.sum(axis=0)
+    return float((b3 + (b2 + first @ w2) @ w3).max())
 
 
 def _read_card(path: Path) -> Card:
@@ -214,7 +223,7 @@ def _read_card(path: Path) -> Card:
         card = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError(f"the judge has no card: {path} is missing") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"the judge's card {path} is not readable JSON ({' '.join(str(error).split())[:120]})") from error
     if not isinstance(card, dict):
         raise UserError(f"the judge's card {path} must be a JSON object")
@@ -226,5 +235,12 @@ def _check_card(card: Card, what: str) -> None:
     for key, kind in (("name", str), ("architecture", str), ("dataset", str), ("pixels", int), ("sha256", str)):
         if not isinstance(card.get(key), kind):
             raise UserError(f"{what}: {key} is {card.get(key)!r}; it must be a {'whole number' if kind is int else 'text'}")
+    training = card.get("training", {})
+    if not isinstance(training, dict):
+        raise UserError(f"{what}: training must be a JSON object")
+    threshold, black = training.get("threshold", 0.0), training.get("black", False)
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if not number or not 0.0 <= threshold < 1.0 or not isinstance(black, bool):
+        raise UserError(f"{what}: training has threshold {threshold!r}, black {black!r}; they must be a number in [0, 1) and true or false")
     if not 1 <= card["pixels"] <= SIDE * SIDE:
         raise UserError(f"{what}: pixels is {card['pixels']}; it must lie between 1 and {SIDE * SIDE}")

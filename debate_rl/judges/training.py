@@ -277,16 +277,20 @@ class _Run:
         for name, value in self.parameters.items():
             for key in ("exp_avg", "exp_avg_sq"):
                 moments[f"{key}.{name}"] = self.optimizer.state[value][key].contiguous()
-        save_file(model, draft / "model.safetensors")
-        save_file(moments, draft / "optimizer.safetensors")
-        if self.averages:
-            save_file(self.averages, draft / "average.safetensors")
         state = {"settings": asdict(self.settings), "batch": self.batch, "seconds": self.seconds, "losses": self.losses}
-        (draft / "state.json").write_text(json.dumps(state, indent=1))
-        for path in draft.iterdir():
-            sync(path)
-        os.rename(draft, final)
-        sync(folder)
+        try:
+            save_file(model, draft / "model.safetensors")
+            save_file(moments, draft / "optimizer.safetensors")
+            if self.averages:
+                save_file(self.averages, draft / "average.safetensors")
+            (draft / "state.json").write_text(json.dumps(state, indent=1))
+            for path in draft.iterdir():
+                sync(path)
+            os.rename(draft, final)
+            sync(folder)
+        except (OSError, SafetensorError) as error:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise UserError(f"the checkpoint {final} cannot be written ({_one_line(error)}); the one before it is whole") from error
         for old in _checkpoints(folder)[:-1]:
             shutil.rmtree(old, ignore_errors=True)
         for stale in folder.glob("batch-*.tmp-*"):
@@ -303,7 +307,13 @@ class _Run:
             model, moments = load_file(last / "model.safetensors"), load_file(last / "optimizer.safetensors")
             averages = load_file(last / "average.safetensors") if self.averages else {}
             other = JudgeTraining(**state["settings"])
-        except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
+            batch, seconds = int(state["batch"]), float(state["seconds"])
+            losses = [(int(at), float(loss)) for at, loss in state["losses"]]
+            for name, value in self.parameters.items():
+                kept = [model[name], moments[f"exp_avg.{name}"], moments[f"exp_avg_sq.{name}"], *([averages[name]] if averages else [])]
+                if any(tensor.shape != value.shape for tensor in kept):
+                    raise ValueError(f"{name} has another shape than {tuple(value.shape)}")
+        except (OSError, KeyError, TypeError, ValueError, RecursionError, SafetensorError) as error:
             raise UserError(f"the checkpoint {last} cannot be read ({_one_line(error)}); remove the folder to start afresh") from error
         if other != self.settings:
             differing = [name for name in asdict(other) if getattr(other, name) != getattr(self.settings, name)]
@@ -312,14 +322,13 @@ class _Run:
             for name, value in self.parameters.items():
                 value.copy_(model[name])
                 self.optimizer.state[value] = {
-                    "step": torch.tensor(float(state["batch"])),
+                    "step": torch.tensor(float(batch)),
                     "exp_avg": moments[f"exp_avg.{name}"].clone(memory_format=torch.preserve_format),
                     "exp_avg_sq": moments[f"exp_avg_sq.{name}"].clone(memory_format=torch.preserve_format),
                 }
                 if self.averages:
                     self.averages[name].copy_(averages[name])
-        self.batch, self.seconds = int(state["batch"]), float(state["seconds"])
-        self.losses = [(int(batch), float(loss)) for batch, loss in state["losses"]]
+        self.batch, self.seconds, self.losses = batch, seconds, losses
 
 
 def learning_rate(settings: JudgeTraining, batch: int) -> float:

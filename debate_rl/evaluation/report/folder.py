@@ -87,7 +87,7 @@ def _records(folder: Path) -> Iterator[dict[str, Any]]:
     if chosen.is_file():
         try:
             yield from (json.loads(line) for line in chosen.read_text(encoding="utf-8").splitlines() if line.strip())
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, RecursionError) as error:
             raise UserError(f"{chosen} is broken ({error}): delete it and report again") from error
         return
     # One study, so that the games of a panel are of one kind: the table's of most pixels, else the last.
@@ -112,6 +112,6 @@ def _tables(folder: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"{path} is broken ({error}): delete it, or run the command that made it again") from error
     return found if isinstance(found, dict) else {}

@@ -78,9 +78,9 @@ def rollouts(row: Row) -> int | None:
     """The search budget per move when the same tree search sits in both seats, else None."""
     pair = [agent(row, seat) for seat in ("honest", "liar")]
     budgets = [settings.get("rollouts") for settings in pair]
-    if any(settings.get("name") != SEARCH for settings in pair) or budgets[0] != budgets[1] or not isinstance(budgets[0], int):
+    if any(settings.get("name") != SEARCH for settings in pair) or budgets[0] != budgets[1]:
         return None
-    return budgets[0]
+    return budgets[0] if type(budgets[0]) is int and budgets[0] > 0 else None
 
 
 def search_settings(row: Row) -> tuple[tuple[str, str], ...]:
