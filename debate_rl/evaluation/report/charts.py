@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from debate_rl.evaluation.report.content import Confusion, Content, Control, Curve, ReliabilityTable
+from debate_rl.evaluation.report.content import CONTROLS, BarWords, Confusion, Content, Control, Curve, ReliabilityTable
 from debate_rl.evaluation.report.rows import Estimate, percent
 from debate_rl.evaluation.report.svg import Board, nest
 
@@ -110,21 +110,27 @@ def curves_board(curves: Sequence[Curve]) -> Board:
     )
 
 
-def controls_board(controls: Sequence[Control], pixels: int, width: float = 430) -> Board:
+def controls_boards(controls: Sequence[Control], words: BarWords = CONTROLS) -> list[Board]:
+    """One board of bars per number of pixels, the most pixels first."""
+    counts = sorted({pixels for control in controls for pixels in control.figures}, reverse=True)
+    return [controls_board(controls, pixels, words) for pixels in counts]
+
+
+def controls_board(controls: Sequence[Control], pixels: int, labels: BarWords = CONTROLS, width: float = 430) -> Board:
     """Bars with intervals: one per way of judging, in groups by who debates."""
     shown = [control for control in controls if pixels in control.figures]
     groups = [list(group) for _, group in itertools.groupby(shown, key=lambda control: control.pair)]
     head, step, gap = 21.0, 20.0, 9.0
     height = TOP + len(groups) * (head + gap) + len(shown) * step + 30
     words = "; ".join(f"{control.pair}, {control.judged}: {tip(control.figures[pixels])}" for control in shown)
-    board = Board(width, height, f"Controls at {pixels} pixels: honest win rate", f"{words}.")
+    board = Board(width, height, f"{labels.title} at {pixels} pixels: {labels.figure}", f"{words}.")
     left, right = 182.0, width - 52
     bottom = height - 30
 
     def x(share: float) -> float:
         return left + share * (right - left)
 
-    board.text((0, 16), f"{pixels} pixels · honest wins, %", bold=True)
+    board.text((0, 16), f"{pixels} pixels · {labels.unit}", bold=True)
     for tenth in range(0, 11, 2):
         board.line((x(tenth / 10), TOP), (x(tenth / 10), bottom))
         board.text((x(tenth / 10), bottom + 18), f"{10 * tenth}", "middle", "var(--soft)")

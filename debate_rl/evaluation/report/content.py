@@ -15,6 +15,7 @@ from debate_rl.evaluation.report.rows import (
     SILENT,
     Estimate,
     Row,
+    agent,
     agent_name,
     best,
     estimate,
@@ -31,6 +32,10 @@ from debate_rl.evaluation.report.rows import (
     search_settings,
     win_rate,
 )
+from debate_rl.games.pixels import SEATS
+
+# Rows by who plays, how it is judged, their place, and the number of pixels.
+_Groups = dict[tuple[str, str, tuple[int, int]], dict[int, list[Row]]]
 
 
 @dataclass(frozen=True)
@@ -96,12 +101,25 @@ class Series:
 
 @dataclass(frozen=True)
 class Control:
-    """One pairing under one way of judging, per number of pixels."""
+    """One pairing (or one exploited agent) under one way of judging, per number of pixels."""
 
     pair: str
     judged: str
     figures: Mapping[int, Estimate]
     order: tuple[int, int] = (9, 9)
+
+
+@dataclass(frozen=True)
+class BarWords:
+    """What a chart of `Control`s is called, what its figures are, and the same with their unit."""
+
+    title: str
+    figure: str
+    unit: str
+
+
+CONTROLS = BarWords("Controls", "honest win rate", "honest wins, %")
+GAPS = BarWords("Exploitability", "what a best response gains", "lost to a best response, points")
 
 
 @dataclass(frozen=True)
@@ -144,6 +162,7 @@ class Content:
     table: list[TableRow]
     controls: list[Control]
     accuracy: list[Series]
+    gaps: list[Control] = field(default_factory=list)
     confusions: list[Confusion] = field(default_factory=list)
     reliability: list[ReliabilityTable] = field(default_factory=list)
 
@@ -166,6 +185,7 @@ def gather(rows: Iterable[Row], tables: Mapping[str, Any] | None = None) -> Cont
         table=table2(ours),
         controls=control_rows(ours),
         accuracy=accuracy_series(ours),
+        gaps=gap_rows(ours),
     )
     for pixels, parts in sorted(_by_count(tables or {}), reverse=True):
         random = parts.get("random")
@@ -262,7 +282,7 @@ def control_rows(rows: Sequence[Row]) -> list[Control]:
     # Search plays at many budgets and pixel counts; here it is only the yardstick where something else was played too.
     others = {protocol(row).get("pixels") for row in matching(rows, "honest_win_rate") if rollouts(row) is None}
     main = {id(row) for pixels in others if isinstance(pixels, int) for row in main_search(rows, pixels)}
-    groups: dict[tuple[str, str, tuple[int, int]], dict[int, list[Row]]] = {}
+    groups: _Groups = {}
     for row in matching(rows, "honest_win_rate"):
         settings = protocol(row)
         pixels = settings.get("pixels")
@@ -271,6 +291,30 @@ def control_rows(rows: Sequence[Row]) -> list[Control]:
         pair, place = _pair(row)
         judged, rank = _judged(settings)
         groups.setdefault((pair, judged, (place, rank)), {}).setdefault(pixels, []).append(row)
+    return _bars(groups)
+
+
+def gap_rows(rows: Sequence[Row]) -> list[Control]:
+    """How exploitable each agent is: a pair of agent and seat per group, the mean of the orders or the one order that was played."""
+    groups: _Groups = {}
+    for row in matching(rows, "exploitability"):
+        settings = protocol(row)
+        pixels, seat = settings.get("pixels"), settings.get("seat")
+        if not isinstance(pixels, int) or seat not in SEATS or estimate(row) is None:
+            continue
+        settled = agent(row, seat)
+        budget = settled.get("rollouts")
+        name = _agent_words(str(settled.get("name", "")))
+        words = f"{name}, {budget:,} rollouts" if type(budget) is int else name
+        judged, rank = _judged(settings)
+        # Weak agents first: their own best responses win most.
+        place = (budget if type(budget) is int else -1) * len(SEATS) + SEATS.index(seat)
+        groups.setdefault((f"{words[:1].upper()}{words[1:]}, {seat}", judged, (place, rank)), {}).setdefault(pixels, []).append(row)
+    return _bars(groups)
+
+
+def _bars(groups: _Groups) -> list[Control]:
+    """One figure per group and number of pixels: the mean of the orders, or the one order that was played."""
     found = []
     for (pair, judged, order), by_pixels in groups.items():
         figures = {}

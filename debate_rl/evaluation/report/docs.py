@@ -22,7 +22,7 @@ from typing import Final
 from debate_rl import results
 from debate_rl.errors import UserError
 from debate_rl.evaluation.report import charts, exact, markdown
-from debate_rl.evaluation.report.content import Content, gather
+from debate_rl.evaluation.report.content import CONTROLS, GAPS, BarWords, Content, Control, gather
 from debate_rl.evaluation.report.rows import Row
 from debate_rl.evaluation.report.svg import Board, nest
 
@@ -32,10 +32,9 @@ BLOCK: Final = re.compile(
 PICTURES: Final = "docs/pictures"
 
 
-def _controls_picture(content: Content) -> Board | None:
-    counts = sorted({pixels for control in content.controls for pixels in control.figures}, reverse=True)
-    boards = [charts.controls_board(content.controls, pixels) for pixels in counts]
-    return nest(boards, 24, "Controls", " ".join(board.description for board in boards)) if boards else None
+def _bars_picture(controls: Sequence[Control], words: BarWords) -> Board | None:
+    boards = charts.controls_boards(controls, words)
+    return nest(boards, 24, words.title, " ".join(board.description for board in boards)) if boards else None
 
 
 TABLES: Final[dict[str, Callable[[Sequence[Row]], str]]] = {
@@ -48,11 +47,13 @@ TABLES: Final[dict[str, Callable[[Sequence[Row]], str]]] = {
     "perfect": exact.perfect_markdown,
     "losing-moves": exact.losing_moves_markdown,
     "proved": exact.proved_markdown,
+    "exploitability": exact.exploitability_markdown,
 }
 DRAWINGS: Final[dict[str, Callable[[Content], Board | None]]] = {
     "curve-picture": lambda content: charts.curves_board(content.curves) if content.curves else None,
     "accuracy-picture": lambda content: charts.accuracy_board(content) if content.accuracy else None,
-    "controls-picture": _controls_picture,
+    "controls-picture": lambda content: _bars_picture(content.controls, CONTROLS),
+    "exploitability-picture": lambda content: _bars_picture(content.gaps, GAPS),
 }
 SHIPPED: Final = "shipped"
 KINDS: Final = (*TABLES, *DRAWINGS, SHIPPED)

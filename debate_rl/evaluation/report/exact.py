@@ -1,11 +1,12 @@
-"""Tables of exact play for the docs: Table 2 under perfect play, and how often searching debaters throw a won game away."""
+"""Tables of exact play for the docs: Table 2 under perfect play, how often searching debaters throw a won game away, and exploitability."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from debate_rl.evaluation.report import paper
-from debate_rl.evaluation.report.markdown import figure_cell, markdown_table
+from debate_rl.evaluation.report.content import gap_rows
+from debate_rl.evaluation.report.markdown import bars_markdown, figure_cell, markdown_table
 from debate_rl.evaluation.report.rows import (
     DASH,
     Estimate,
@@ -13,6 +14,7 @@ from debate_rl.evaluation.report.rows import (
     agent,
     agent_name,
     best,
+    main_rows,
     main_search,
     matching,
     percent,
@@ -83,6 +85,11 @@ def losing_moves_markdown(rows: Iterable[Row]) -> str:
             body.append([str(pixels), words, name, seat, figure_cell(total), *(figure_cell(figure) for figure in plies)])
     heads = ["Pixels", "Precommit", "Rollouts per move", "Seat", "All moves", *(f"Move {ply + 1}" for ply in range(longest))]
     return markdown_table(heads, body) if body else ""
+
+
+def exploitability_markdown(rows: Iterable[Row]) -> str:
+    """What agents lose to an opponent that knows them, in percent of images or games; a column per number of pixels."""
+    return bars_markdown(gap_rows(main_rows(rows)), "Exploited agent")
 
 
 def proved_markdown(rows: Iterable[Row]) -> str:

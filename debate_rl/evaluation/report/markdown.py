@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from debate_rl.evaluation.report import paper
-from debate_rl.evaluation.report.content import Cell, accuracy_series, control_rows, search_curve, table2
+from debate_rl.evaluation.report.content import Cell, Control, accuracy_series, control_rows, search_curve, table2
 from debate_rl.evaluation.report.rows import (
     DASH,
     Estimate,
@@ -50,14 +50,18 @@ def curves_markdown(rows: Iterable[Row]) -> str:
 
 def controls_markdown(rows: Iterable[Row]) -> str:
     """The controls, a column per number of pixels."""
-    controls = control_rows(main_rows(rows))
+    return bars_markdown(control_rows(main_rows(rows)), "Who speaks")
+
+
+def bars_markdown(controls: Sequence[Control], head: str) -> str:
+    """Figures by who plays and how it is judged, a column per number of pixels."""
     columns = sorted({pixels for control in controls for pixels in control.figures}, reverse=True)
     body = []
     for pair, group in itertools.groupby(controls, key=lambda control: control.pair):
         for place, control in enumerate(group):
             words = _escape(pair) if place == 0 else ""
             body.append([words, _escape(control.judged), *(figure_cell(control.figures.get(pixels)) for pixels in columns)])
-    return markdown_table(["Who speaks", "Judged by", *(f"{pixels} pixels" for pixels in columns)], body) if body else ""
+    return markdown_table([head, "Judged by", *(f"{pixels} pixels" for pixels in columns)], body) if body else ""
 
 
 def accuracy_markdown(rows: Iterable[Row]) -> str:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from debate_rl.evaluation.report import charts, paper, tables
-from debate_rl.evaluation.report.content import Content
+from debate_rl.evaluation.report.content import GAPS, Content
 from debate_rl.evaluation.report.gallery import Gallery, gallery_html, payload
 from debate_rl.evaluation.report.rows import percent, protocol
 from debate_rl.evaluation.report.svg import Board
@@ -26,17 +26,19 @@ def page_html(content: Content, pixels: int, gallery: Gallery) -> str:
         ("curve", "Honest win rate against search", _headline(content)),
         ("table2", "Table 2, beside the paper's", _table2(content)),
         ("controls", "Controls", _controls(content)),
+        ("exploitability", "Exploitability", _exploitability(content)),
         ("pixels", "Accuracy against the number of pixels", _accuracy(content)),
         ("confusion", "What is taken for what", _confusions(content)),
         ("gallery", "Sample debates", _gallery(pixels, gallery)),
         ("calibration", "Can the judge's confidence be trusted?", _calibration(content)),
         ("cost", "Cost and provenance", _cost(content)),
     ]
-    short = ("Curve", "Table 2", "Controls", "Pixels", "Confusion", "Games", "Calibration", "Cost")
-    links = "".join(f'<li><a href="#{name}">{words}</a></li>' for (name, _, _), words in zip(sections, short, strict=True))
+    short = ("Curve", "Table 2", "Controls", "Exploitability", "Pixels", "Confusion", "Games", "Calibration", "Cost")
+    shown = [(section, words) for section, words in zip(sections, short, strict=True) if section[2]]
+    links = "".join(f'<li><a href="#{name}">{words}</a></li>' for (name, _, _), words in shown)
     body = "".join(
         f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{escape(title)}</h2>{inside}</section>'
-        for name, title, inside in sections
+        for (name, title, inside), _ in shown
     )
     games = json.dumps(payload(pixels, gallery), separators=(",", ":")).replace("<", "\\u003c")
     style, script = _static("report.css"), _static("report.js")
@@ -121,13 +123,24 @@ def _table2(content: Content) -> str:
 def _controls(content: Content) -> str:
     if not content.controls:
         return missing("No controls were played yet.", REPRODUCE)
-    counts = sorted({pixels for control in content.controls for pixels in control.figures}, reverse=True)
-    boards = [charts.controls_board(content.controls, pixels) for pixels in counts]
-    figures = "".join(_figure(board, f"controls{pixels}") for board, pixels in zip(boards, counts, strict=True))
+    figures = "".join(_figure(board, f"controls{place}") for place, board in enumerate(charts.controls_boards(content.controls)))
     return (
         "<p>The same games with something taken away: no debate at all, debaters that do not search, or only one side speaking. "
         "Without precommitment any wrong answer of the judge is the liar's; two-way, it only chooses between the truth and one lie.</p>"
         f'<div class="charts">{figures}</div>{_scroll(tables.controls_html(content.controls), "Controls")}'
+    )
+
+
+def _exploitability(content: Content) -> str:
+    """Empty where no best response was played: that is a comparison of its own, not a part of every run."""
+    boards = charts.controls_boards(content.gaps, GAPS)
+    if not boards:
+        return ""
+    figures = "".join(_figure(board, f"gaps{place}") for place, board in enumerate(boards))
+    return (
+        "<p>What an agent loses when its opponent knows it: the share of images (or games) that it would win under perfect play of both "
+        "sides, less what it wins from a best response.</p>"
+        f'<div class="charts">{figures}</div>{_scroll(tables.controls_html(content.gaps, "Exploited agent"), "Exploitability")}'
     )
 
 

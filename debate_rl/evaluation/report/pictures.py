@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from debate_rl.errors import UserError
-from debate_rl.evaluation.report.content import Confusion, Content, Curve, ReliabilityTable
+from debate_rl.evaluation.report.content import CONTROLS, GAPS, BarWords, Confusion, Content, Control, Curve, ReliabilityTable
 from debate_rl.evaluation.report.gallery import PANELS, Gallery, Game
 from debate_rl.evaluation.report.rows import Estimate, percent
 from debate_rl.evaluation.report.svg import LIGHT
@@ -32,7 +32,9 @@ def write_pictures(folder: Path, content: Content, pixels: int, gallery: Gallery
     if content.curves:
         drawn.append(("curve.png", curve_figure(content.curves)))
     if content.controls:
-        drawn.append(("controls.png", controls_figure(content)))
+        drawn.append(("controls.png", controls_figure(content.controls)))
+    if content.gaps:
+        drawn.append(("exploitability.png", controls_figure(content.gaps, GAPS)))
     if content.accuracy:
         drawn.append(("pixels.png", accuracy_figure(content)))
     if content.confusions:
@@ -129,12 +131,12 @@ def curve_figure(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-def controls_figure(content: Content) -> Figure:
+def controls_figure(controls: Sequence[Control], labels: BarWords = CONTROLS) -> Figure:
     """Controls as bars with intervals, a panel per number of pixels."""
-    counts = sorted({pixels for control in content.controls for pixels in control.figures}, reverse=True)
-    figure = _figure(6.4 * len(counts), 1.0 + 0.5 * len(content.controls))
+    counts = sorted({pixels for control in controls for pixels in control.figures}, reverse=True)
+    figure = _figure(6.4 * len(counts), 1.0 + 0.5 * len(controls))
     for axes, pixels in zip(figure.subplots(1, len(counts), squeeze=False)[0], counts, strict=True):
-        shown = [control for control in content.controls if pixels in control.figures]
+        shown = [control for control in controls if pixels in control.figures]
         figures = [control.figures[pixels] for control in shown]
         places = np.arange(len(shown))[::-1]
         axes.barh(places, [100 * found.value for found in figures], 0.55, color=ACCENT, alpha=0.45)
@@ -146,7 +148,7 @@ def controls_figure(content: Content) -> Figure:
         names = [f"{_plain(control.pair)}\n{_plain(control.judged)}" for control in shown]
         axes.set_yticks(places, names, fontsize=8)
         axes.set_xlim(0, 108)
-        _tidy(axes, f"{pixels} pixels: honest wins, %")
+        _tidy(axes, f"{pixels} pixels: {labels.unit}")
         axes.tick_params(axis="y", labelsize=8, length=0)
     return figure
 

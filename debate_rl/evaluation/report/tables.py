@@ -176,7 +176,7 @@ def _figure_html(figure: Estimate | None) -> str:
     return f'<b class="value">{percent(figure.value)}</b> <span class="ci">{interval(figure)}</span>' if figure else DASH
 
 
-def controls_html(controls: Sequence[Control]) -> str:
+def controls_html(controls: Sequence[Control], head: str = "Who speaks, and how it is judged") -> str:
     """The controls as a table, a column per number of pixels."""
     columns = sorted({pixels for control in controls for pixels in control.figures}, reverse=True)
     heads = "".join(f'<th scope="col">{pixels} pixels, %</th>' for pixels in columns)
@@ -187,9 +187,7 @@ def controls_html(controls: Sequence[Control]) -> str:
             cells = "".join(f"<td>{_figure_html(control.figures.get(pixels))}</td>" for pixels in columns)
             body += f'<tr><th scope="row" class="words">{escape(control.judged)}</th>{cells}</tr>'
         body += "</tbody>"
-    return (
-        f'<table class="controls-table"><thead><tr><th scope="col">Who speaks, and how it is judged</th>{heads}</tr></thead>{body}</table>'
-    )
+    return f'<table class="controls-table"><thead><tr><th scope="col">{escape(head)}</th>{heads}</tr></thead>{body}</table>'
 
 
 def sources_html(rows: Sequence[Row]) -> str:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from debate_rl.evaluation.report.exact import losing_moves_markdown, perfect_markdown, proved_markdown
+from debate_rl.data import Digits
+from debate_rl.evaluation.report.content import gather
+from debate_rl.evaluation.report.exact import exploitability_markdown, losing_moves_markdown, perfect_markdown, proved_markdown
+from debate_rl.evaluation.report.gallery import pick_games
+from debate_rl.evaluation.report.page import page_html
+from debate_rl.evaluation.report.pictures import write_pictures
 from debate_rl.evaluation.report.rows import DASH
 
 JUDGE = {"name": "mlp-4", "hash": "a"}
@@ -64,3 +70,35 @@ def test_proved_games_are_counted() -> None:
         row("proved_share", 0.15, EXACT, commit="precommit", first="liar", outcome="liar"),
     ]
     assert cells(proved_markdown(rows), "| 4 | precommit") == ["4", "precommit", "liar", "900", "675", "135", "90"]
+
+
+def gap(value: float, agent: dict[str, Any], seat: str, **protocol: object) -> dict[str, Any]:
+    where = {"commit": "precommit", "lies": "worst", "first": "mean", **protocol}
+    return row("exploitability", value, {seat: agent}, seat=seat, **where)
+
+
+def test_exploitability_by_agent_seat_and_judging(tmp_path: Path, mnist_test: Digits) -> None:
+    search = {"name": "mcts", "rollouts": 1000}
+    rows = [
+        gap(0.125, search, "liar"),
+        gap(0.375, {"name": "greedy"}, "honest"),
+        gap(0.25, {"name": "greedy"}, "honest", lies="random"),
+        gap(0.5, {"name": "greedy"}, "honest", first="liar"),  # one order; the mean of both is there
+        gap(0.0625, {"name": "greedy"}, "honest", commit="none", lies="none"),
+    ]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in exploitability_markdown(rows).splitlines()[2:]]
+    assert [line[:2] for line in lines] == [
+        ["Greedy, honest", "no precommit"],
+        ["", "precommit, worst of nine"],
+        ["", "precommit, one random lie"],
+        ["Tree search, 1,000 rollouts, liar", "precommit, worst of nine"],
+    ]
+    assert [line[2].split()[0] for line in lines] == ["**6.2**", "**37.5**", "**25.0**", "**12.5**"]
+
+    content, games = gather(rows), pick_games([], mnist_test)
+    html = page_html(content, *games)
+    assert '<section id="exploitability"' in html and "37.5" in html and "Tree search, 1,000 rollouts, liar" in html
+    (picture,) = [path for path in write_pictures(tmp_path, content, *games) if path.name == "exploitability.png"]
+    assert picture.stat().st_size > 10_000
+    # It is no part of every run: without such rows there is neither a section nor a link to it.
+    assert "exploitability" not in page_html(gather([win(0.8, SEARCH)]), *games).lower()
