@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, Literal, get_args
 
 import numpy as np
 from numba import njit
@@ -13,6 +14,12 @@ from numpy.typing import NDArray
 
 from debate_rl.errors import UserError
 from debate_rl.games.pixels import PIXELS_PER_IMAGE, SIDE, legal_pixels
+
+# How training draws masks where black pixels may be revealed too: from all legal pixels, from those at most NEAR rows and columns from a
+# lit one, or for every other image from the lit pixels alone.
+Masks = Literal["uniform", "near", "mixed"]
+MASKS: Final[tuple[Masks, ...]] = get_args(Masks)
+NEAR: Final = 2
 
 
 @dataclass(frozen=True)
@@ -28,10 +35,40 @@ def pixel_pool(images: NDArray[np.uint8], threshold: float = 0.0, black: bool = 
     flat = images.reshape(len(images), -1)
     if flat.shape[1] != PIXELS_PER_IMAGE:
         raise UserError(f"an image has {flat.shape[1]} pixels; the judges take {SIDE} x {SIDE} = {PIXELS_PER_IMAGE}")
-    legal = legal_pixels(flat, threshold=threshold, black=black)
-    offsets = np.zeros(len(flat) + 1, dtype=np.int64)
-    np.cumsum(legal.sum(1), out=offsets[1:])
-    return PixelPool(offsets, np.nonzero(legal)[1].astype(np.int16))
+    return _pool_of(legal_pixels(flat, threshold=threshold, black=black))
+
+
+def training_pools(images: NDArray[np.uint8], threshold: float, black: bool, masks: Masks) -> tuple[PixelPool, ...]:
+    """The pools that training draws from, each with the same chance for every mask; arguments as in `pixel_pool`."""
+    pool = pixel_pool(images, threshold, black)
+    if masks == "uniform":
+        return (pool,)
+    if masks == "mixed":
+        return pool, pixel_pool(images, threshold)
+    lit = legal_pixels(images.reshape(len(images), -1), threshold=threshold).reshape(-1, SIDE, SIDE)
+    padded = np.pad(lit, ((0, 0), (NEAR, NEAR), (NEAR, NEAR)))
+    close = np.zeros_like(lit)
+    for down in range(2 * NEAR + 1):
+        for right in range(2 * NEAR + 1):
+            close |= padded[:, down : down + SIDE, right : right + SIDE]
+    return (_pool_of(close.reshape(len(images), -1)),)
+
+
+def _pool_of(allowed: NDArray[np.bool_]) -> PixelPool:
+    offsets = np.zeros(len(allowed) + 1, dtype=np.int64)
+    np.cumsum(allowed.sum(1), out=offsets[1:])
+    return PixelPool(offsets, np.nonzero(allowed)[1].astype(np.int16))
+
+
+def draw_training_masks(
+    pools: tuple[PixelPool, ...], image_of: NDArray[np.integer], pixels: int, generator: np.random.Generator
+) -> NDArray[np.int16]:
+    """As `draw_masks`, every row from one of `training_pools` at random."""
+    if len(pools) == 1:
+        return draw_masks(pools[0], image_of, pixels, generator)
+    chosen = generator.integers(len(pools), size=len(image_of))
+    drawn = np.stack([draw_masks(pool, image_of, pixels, generator) for pool in pools])
+    return drawn[chosen, np.arange(len(image_of))]
 
 
 def draw_masks(pool: PixelPool, image_of: NDArray[np.integer], pixels: int, generator: np.random.Generator) -> NDArray[np.int16]:

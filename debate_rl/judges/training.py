@@ -28,7 +28,7 @@ from torch.nn import functional
 from debate_rl.errors import UserError
 from debate_rl.games.pixels import CLASSES, PIXELS_PER_IMAGE
 from debate_rl.judges.networks import DENSE_UNITS, DROPOUT, PaperConvNet, SparseMLP, new_network
-from debate_rl.judges.sparse import PixelPool, draw_masks, pixel_pool, pixel_values
+from debate_rl.judges.sparse import MASKS, Masks, PixelPool, draw_training_masks, pixel_values, training_pools
 from debate_rl.judges.sparse_conv import sparse_logits
 from debate_rl.runs import sync
 
@@ -57,6 +57,8 @@ class JudgeTraining:
         seed: of everything random.
         threshold: a pixel may be revealed if its value in [0, 1] is greater than this.
         black: any pixel may be revealed, black ones too.
+        masks: with `black`, which pixels are shown in training: `uniform`, all alike; `near`, only those close to a lit one; `mixed`, for
+            half of the masks only lit ones. A judge that hardly ever saw a lit pixel in training would be easy to fool with them.
         holdout: how many of the last training images to keep out of training, to choose settings on.
     """
 
@@ -74,6 +76,7 @@ class JudgeTraining:
     seed: int = 0
     threshold: float = 0.0
     black: bool = False
+    masks: Masks = "uniform"
     holdout: int = 0
 
     def __post_init__(self) -> None:
@@ -88,6 +91,9 @@ class JudgeTraining:
             raise UserError(f"judge training: learning_rate is {self.learning_rate}; it must be positive")
         if self.schedule not in ("constant", "linear", "cosine"):
             raise UserError(f"judge training: schedule is {self.schedule!r}; it must be 'constant', 'linear' or 'cosine'")
+        if self.masks not in MASKS or (self.masks != "uniform" and not self.black):
+            wanted = f"one of {', '.join(MASKS)}" if self.masks not in MASKS else "'uniform' unless black pixels may be revealed (black)"
+            raise UserError(f"judge training: masks is {self.masks!r}; it must be {wanted}")
         for name in ("average", "threshold", "label_smoothing"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise UserError(f"judge training: {name} is {getattr(self, name)}; it must lie in [0, 1)")
@@ -188,7 +194,7 @@ class _Run:
         self.settings = settings
         self.images = images
         self.labels = torch.from_numpy(labels.astype(np.int64))
-        self.pool: PixelPool = pixel_pool(images, settings.threshold, settings.black)
+        self.pools: tuple[PixelPool, ...] = training_pools(images, settings.threshold, settings.black, settings.masks)
         self.progress = progress
         self.network = new_network(settings.architecture, settings.widths, _generator(settings, _INITIAL), settings.pixels)
         self.parameters: dict[str, Tensor] = dict(self.network.named_parameters())
@@ -229,7 +235,7 @@ class _Run:
 
     def _loss(self, batch: int) -> Tensor:
         image_of = self._images_of(batch)
-        pixels = draw_masks(self.pool, image_of, self.settings.pixels, _generator(self.settings, _BATCH, batch))
+        pixels = draw_training_masks(self.pools, image_of, self.settings.pixels, _generator(self.settings, _BATCH, batch))
         values = pixel_values(self.images, image_of, pixels)
         if isinstance(self.network, SparseMLP):
             logits = self.network.sparse(pixels, values)
@@ -257,9 +263,10 @@ class _Run:
             for name, average in self.averages.items():
                 self.parameters[name].copy_(average)
             if isinstance(self.network, SparseMLP):
-                # a pixel that no training image lights says nothing: its column is the random one it began with
+                # a pixel that training never shows says nothing: its column is the random one it began with
                 unseen = torch.ones(PIXELS_PER_IMAGE, dtype=torch.bool)
-                unseen[torch.from_numpy(self.pool.pixels.astype(np.int64))] = False
+                for pool in self.pools:
+                    unseen[torch.from_numpy(pool.pixels.astype(np.int64))] = False
                 self.network.w_mask[unseen] = 0.0
                 self.network.w_value[unseen] = 0.0
         self.network.eval()

@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debate_rl.errors import UserError
-from debate_rl.judges.sparse import add_columns, draw_masks, mask_planes, pixel_pool, pixel_values, scatter_columns
+from debate_rl.judges.sparse import (
+    add_columns,
+    draw_masks,
+    draw_training_masks,
+    mask_planes,
+    pixel_pool,
+    pixel_values,
+    scatter_columns,
+    training_pools,
+)
 
 
 def random_images(rng: np.random.Generator, count: int, lit: float = 0.2) -> np.ndarray:
@@ -79,6 +88,28 @@ def test_threshold_and_black() -> None:
     assert pixel_pool(image).pixels.tolist() == [0, 1, 2]
     assert pixel_pool(image, threshold=0.1).pixels.tolist() == [1, 2]
     assert len(pixel_pool(image, black=True).pixels) == 784
+
+
+def test_what_training_shows_of_black_pixels() -> None:
+    images = np.zeros((3, 28, 28), dtype=np.uint8)
+    images[0, 10, 10] = 200
+    images[1, 0, 27] = 1
+    images[2, 5:8, 5:8] = 255
+    (uniform,) = training_pools(images, 0.0, True, "uniform")
+    assert len(uniform.pixels) == 3 * 784
+    (near,) = training_pools(images, 0.0, True, "near")
+    parts = [set(near.pixels[near.offsets[i] : near.offsets[i + 1]].tolist()) for i in range(3)]
+    assert parts[0] == {28 * row + column for row in range(8, 13) for column in range(8, 13)}
+    assert parts[1] == {28 * row + column for row in range(3) for column in range(25, 28)}  # cut off at the corner, not wrapped
+    assert parts[2] == {28 * row + column for row in range(3, 10) for column in range(3, 10)}
+    mixed = training_pools(images, 0.0, True, "mixed")
+    drawn = draw_training_masks(mixed, np.full(4000, 2), 5, np.random.default_rng(0))
+    lit = (images[2].ravel()[drawn] > 0).all(axis=1)
+    assert 0.45 < lit.mean() < 0.55  # all five lit by chance among 784: one in 10^10
+    (plain,) = training_pools(images, 0.5, False, "uniform")
+    assert plain.pixels.tolist() == pixel_pool(images, 0.5).pixels.tolist()
+    same = draw_training_masks((plain,), np.array([2, 2]), 3, np.random.default_rng(1))
+    assert same.tolist() == draw_masks(plain, np.array([2, 2]), 3, np.random.default_rng(1)).tolist()
 
 
 def test_images_of_another_size_are_refused() -> None:

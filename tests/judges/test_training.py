@@ -18,6 +18,7 @@ from debate_rl.judges.networks import SparseMLP
 from debate_rl.judges.paper import load_any
 from debate_rl.judges.pretrained import load_judge
 from debate_rl.judges.publish import publish_judge
+from debate_rl.judges.sparse import Masks
 from debate_rl.judges.training import JudgeTraining, Progress, learning_rate, paper_training, split_holdout, train_judge
 
 TINY = JudgeTraining(pixels=3, widths=(32, 32), batches=90, batch_size=16, learning_rate=0.01, average=0.9, seed=5)
@@ -65,7 +66,18 @@ def test_pixels_that_are_never_lit_say_nothing() -> None:
     assert network.w_mask.detach().numpy()[lit].any(1).all()
 
 
-@pytest.mark.parametrize("settings", [TINY, replace(TINY, architecture="paper", average=0.0, batches=12, schedule="constant")])
+@pytest.mark.parametrize(("masks", "shown"), [("uniform", 784), ("mixed", 784), ("near", 784 - 6 * 28)])
+def test_black_pixels_are_shown_in_training_as_asked(masks: Masks, shown: int) -> None:
+    images, labels = bars(100)  # rows 20 to 27 are never lit, rows 22 to 27 never near
+    network = train_judge(replace(TINY, black=True, masks=masks), images, labels).network
+    assert isinstance(network, SparseMLP)
+    assert int(network.w_mask.detach().any(1).sum()) == shown
+
+
+MIXED = replace(TINY, black=True, masks="mixed")
+
+
+@pytest.mark.parametrize("settings", [TINY, MIXED, replace(TINY, architecture="paper", average=0.0, batches=12, schedule="constant")])
 def test_stopped_and_resumed_equals_uninterrupted(settings: JudgeTraining, tmp_path: Path) -> None:
     images, labels = bars(50)
     whole = train_judge(settings, images, labels, tmp_path / "whole", every=settings.batches)
@@ -188,6 +200,8 @@ def test_a_paper_judge_is_saved_and_loaded(tmp_path: Path) -> None:
         ({"schedule": "step"}, "cosine"),
         ({"average": 1.0}, r"\[0, 1\)"),
         ({"weight_decay": -1.0}, "negative"),
+        ({"masks": "far", "black": True}, "one of uniform, near, mixed"),
+        ({"masks": "near"}, "black"),
     ],
 )
 def test_bad_settings(changes: dict[str, object], says: str) -> None:
