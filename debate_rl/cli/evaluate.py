@@ -16,7 +16,7 @@ from debate_rl.errors import UserError
 from debate_rl.evaluation.exploitability import BEST_RESPONSE, exploitability_rows, is_measured
 from debate_rl.evaluation.protocol import SILENT, Average, Study
 from debate_rl.evaluation.reproduce import Job, Results, identity, image_range, play_jobs, spent_seconds, summarise, write_results
-from debate_rl.evaluation.rows import Source, study_rows
+from debate_rl.evaluation.rows import Source, lie_rows, study_rows
 from debate_rl.games.pixels import Commit, Seat, special_rules
 from debate_rl.results import ResultRow
 from debate_rl.runs import RunFolder
@@ -64,7 +64,8 @@ def run(settings: Settings, context: Context) -> None:
             _sum_up(folder, jobs, settings, digits)
         context.bar.clear()
         for row in results.read(folder.results):
-            context.say(line(row))
+            if row.metric != "successful_lie_rate":  # ten lines a game that few would read: they are in the rows
+                context.say(line(row))
         context.say(f"rows    {folder.results}")
         context.say(f"report  debate-rl report run={folder.path}")
 
@@ -118,6 +119,8 @@ def _sum_up(folder: RunFolder, jobs: list[Job], settings: Settings, digits: Digi
             digits.name, digits.split, settings.seed, settings.average, folder.provenance, job.judge, job.indices, seconds, rules
         )
         found.rows.extend(study_rows(source, job.study, summary.outcomes))
+        if "precommit" in job.study.commit:
+            found.rows.extend(lie_rows(source, job.study, summary.outcomes))
         if is_measured(job.study):
             found.rows.extend(exploitability_rows(source, job.study, summary.outcomes, digits, job.judge))
         found.tables[str(job.study.pixels)] = summary.tables()
@@ -127,7 +130,7 @@ def _sum_up(folder: RunFolder, jobs: list[Job], settings: Settings, digits: Digi
 
 def line(row: ResultRow) -> str:
     """A win rate, or an agent's exploitability, as one line for people."""
-    rule = {key: row.protocol.get(key, "?") for key in ("pixels", "commit", "lies", "first", "seat")}
+    rule = {key: str(row.protocol.get(key, "?")) for key in ("pixels", "commit", "lies", "first", "seat")}
     lies = f", {rule['lies']} lie" if rule["commit"] == "precommit" else ""
     low, high = row.ci95 or (0.0, 1.0)
     first = "mean of both orders" if rule["first"] == "mean" else f"{rule['first']} first"

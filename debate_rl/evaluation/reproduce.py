@@ -26,7 +26,7 @@ from debate_rl.evaluation.controls import judge_random_pixels
 from debate_rl.evaluation.protocol import SILENT, Average, Study, play_images
 from debate_rl.evaluation.records import Record
 from debate_rl.evaluation.report.folder import GALLERY, TABLES
-from debate_rl.evaluation.rows import Source, accuracy_row, calibration_row, no_debate_rows, speed_row, study_rows
+from debate_rl.evaluation.rows import Source, accuracy_row, calibration_row, lie_rows, no_debate_rows, speed_row, study_rows
 from debate_rl.evaluation.summary import Summary
 from debate_rl.games.pixels import VERSION as GAME_VERSION
 from debate_rl.games.pixels import Commit, Seat, check_threshold, legal_pixels, special_rules
@@ -245,7 +245,7 @@ def summarise(folder: RunFolder, job: Job, average: Average) -> Summary:
             if any((record["index"], record["pixels"]) != (index, job.study.pixels) for record in records):
                 raise ValueError("games about another image, or of another length")
             summary.add(records)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             path = folder.shard_path(job.study.name, index)
             raise UserError(f"{path} does not hold this run's games ({error!r}): delete it and run the same command again") from error
     return summary
@@ -310,6 +310,8 @@ def collect(
             if head_count < len(job.indices) and "precommit" in job.study.commit:
                 head = summary.outcomes.head(head_count)
                 rows += study_rows(of, replace(job.study, commit=("precommit",)), head)
+            if "precommit" in job.study.commit:
+                rows += lie_rows(of, job.study, summary.outcomes)
             tables[str(job.study.pixels)] |= summary.tables()
             gallery += summary.picks()
             if "none" in job.study.commit:

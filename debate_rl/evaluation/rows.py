@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from debate_rl.evaluation.controls import NoDebate
 from debate_rl.evaluation.protocol import SILENT, Outcomes, Study
 from debate_rl.evaluation.statistics import WILSON, mean_interval, wilson
+from debate_rl.games.pixels import CLASSES
 from debate_rl.judges.assessment import Assessment
 from debate_rl.judges.calibration import BOOTSTRAP, Reliability
 from debate_rl.judges.pretrained import AnyJudge
@@ -87,6 +88,21 @@ def study_rows(source: Source, study: Study, outcomes: Outcomes) -> list[ResultR
         source.row("honest_win_rate", mean_interval(values), {**cell, "average": source.average, "repetitions": study.repetitions}, agents)
         for cell, values in outcome_cells(study, outcomes)
     ]
+
+
+def lie_rows(source: Source, study: Study, outcomes: Outcomes) -> list[ResultRow]:
+    """How often each lie succeeds where it is one: `successful_lie_rate` per lie, over the images of another label, mean of the orders."""
+    agents = {"honest": dict(study.honest), "liar": dict(study.liar)}
+    labels, rows = np.array(outcomes.labels), []
+    order = study.first[0] if len(study.first) == 1 else "mean"
+    success = np.mean([np.array(outcomes.lies[first], dtype=np.float64) for first in study.first], axis=0)  # (n, 10)
+    for lie in range(CLASSES):
+        others = np.flatnonzero(labels != lie)
+        if len(others):
+            protocol = {"pixels": study.pixels, "commit": "precommit", "first": order, "lie": lie}
+            shown = source.about([outcomes.indices[place] for place in others])
+            rows.append(shown.row("successful_lie_rate", mean_interval(success[others, lie]), protocol, agents))
+    return rows
 
 
 def outcome_cells(study: Study, outcomes: Outcomes) -> Iterator[tuple[dict[str, Any], NDArray[np.float64]]]:

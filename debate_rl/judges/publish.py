@@ -18,7 +18,7 @@ from debate_rl.data.catalog import CATALOG
 from debate_rl.judges.assessment import MASK_SEEDS, Assessment, assess_judge
 from debate_rl.judges.paper import load_any
 from debate_rl.judges.pretrained import DEFAULT_DATASET, AnyJudge, Card, save_judge
-from debate_rl.judges.training import TrainedJudge
+from debate_rl.judges.training import JudgeTraining, TrainedJudge
 
 DATA_NOTES: Final = {
     "mnist": "Trained on MNIST (Y. LeCun, C. Cortes, C. J. C. Burges); the data are not included.",
@@ -27,10 +27,15 @@ DATA_NOTES: Final = {
 LICENCE: Final = "MIT, as the package. "
 
 
-def judge_name(dataset: str, architecture: str, pixels: int) -> str:
-    """A judge's name in records: `mlp-6`, or `fashion_mnist-mlp-6` for a data set other than MNIST."""
-    stem = f"{architecture}-{pixels}"
-    return stem if dataset == DEFAULT_DATASET else f"{dataset}-{stem}"
+def judge_name(settings: JudgeTraining) -> str:
+    """A judge's name in records, which says what sets it apart: `mlp-6`, `fashion_mnist-mlp-6`, `mlp-6-black-near-seed1`."""
+    parts = [settings.architecture, str(settings.pixels)]
+    parts += [f"threshold{settings.threshold:g}"] if settings.threshold else []
+    parts += ["black"] if settings.black else []
+    parts += [settings.masks] if settings.masks != "uniform" else []
+    parts += [f"seed{settings.seed}"] if settings.seed else []
+    stem = "-".join(parts)
+    return stem if settings.dataset == DEFAULT_DATASET else f"{settings.dataset}-{stem}"
 
 
 def publish_judge(
@@ -56,14 +61,14 @@ def publish_judge(
         data_hashes: of the data files, by file name; by default the official md5s that `debate_rl.data` checks.
         half: store float16; by default for `mlp` judges only.
         seeds: of the masks of the assessment.
-        name: in records; by default from data set, architecture and pixels.
+        name: in records; by default `judge_name`.
         progress: of the assessment, called with (images done, images in all).
     """
     settings = trained.settings
     half = settings.architecture == "mlp" if half is None else half
     tensors = {key: value.detach().cpu().contiguous().numpy() for key, value in trained.network.state_dict().items()}
     card: Card = {
-        "name": name or judge_name(settings.dataset, settings.architecture, settings.pixels),
+        "name": name or judge_name(settings),
         "architecture": settings.architecture,
         "dataset": settings.dataset,
         "pixels": settings.pixels,

@@ -184,7 +184,11 @@ def test_evaluate_prints_what_its_rows_say(cli: Run, tmp_path: Path) -> None:
     code, out, _ = cli("evaluate", "agent@honest=greedy", "agent@liar=silent", "count=5", "pixels=[6]", "first=[honest]", "threads=1")
     assert code == 0
     (folder,) = (tmp_path / "outputs" / "evaluate").iterdir()
-    rows = results.read(folder / "results.jsonl")
+    every = results.read(folder / "results.jsonl")
+    by_lie = [row for row in every if row.metric == "successful_lie_rate"]
+    assert [row.protocol["lie"] for row in by_lie] == list(range(10))
+    assert sum(row.n for row in by_lie) == 5 * 9
+    rows = [row for row in every if row not in by_lie]
     assert [(row.protocol["commit"], row.protocol["lies"]) for row in rows] == [
         ("precommit", "worst"),
         ("precommit", "random"),

@@ -21,7 +21,7 @@ from typing import Final
 
 from debate_rl import results
 from debate_rl.errors import UserError
-from debate_rl.evaluation.report import charts, exact, markdown
+from debate_rl.evaluation.report import charts, exact, markdown, variants
 from debate_rl.evaluation.report.content import CONTROLS, GAPS, BarWords, Content, Control, gather
 from debate_rl.evaluation.report.rows import Row
 from debate_rl.evaluation.report.svg import Board, nest
@@ -48,11 +48,14 @@ TABLES: Final[dict[str, Callable[[Sequence[Row]], str]]] = {
     "losing-moves": exact.losing_moves_markdown,
     "proved": exact.proved_markdown,
     "exploitability": exact.exploitability_markdown,
+    "variants": variants.variants_markdown,
+    "lies": variants.lies_markdown,
 }
 DRAWINGS: Final[dict[str, Callable[[Content], Board | None]]] = {
     "curve-picture": lambda content: charts.curves_board(content.curves) if content.curves else None,
     "accuracy-picture": lambda content: charts.accuracy_board(content) if content.accuracy else None,
     "controls-picture": lambda content: _bars_picture(content.controls, CONTROLS),
+    "strengths-picture": lambda content: variants.strengths_board(content.rows),
     "exploitability-picture": lambda content: _bars_picture(content.gaps, GAPS),
 }
 SHIPPED: Final = "shipped"
