@@ -109,8 +109,11 @@ def pack(records: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def unpack(data: bytes) -> list[dict[str, Any]]:
-    """The records in gzip JSON lines. Raises ValueError when the bytes are cut short or their checksum is wrong."""
-    return [json.loads(line) for line in _decompress(data).splitlines()]
+    """The records in gzip JSON lines. Raises ValueError when the bytes are cut short, their checksum is wrong or a line is no JSON."""
+    try:
+        return [json.loads(line) for line in _decompress(data).splitlines()]
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 class RunFolder:
@@ -290,7 +293,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
         raise UserError(f"{path} is not a run folder: it has no config.yaml")
     try:
         config = yaml.safe_load(data)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date that cannot be
         raise UserError(f"{path / 'config.yaml'} is not valid YAML ({' '.join(str(error).split())})") from error
     if not isinstance(config, dict):
         raise UserError(f"{path / 'config.yaml'} does not hold a configuration")

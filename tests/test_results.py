@@ -82,11 +82,17 @@ def test_any_row_survives_its_line(value: float, seeds: list[int], command: str)
         ({"command": None}, "command"),
         ({"seconds": float("inf")}, "seconds"),
         ({"colour": "red"}, "unknown field 'colour'"),
+        ({"value": 10**400}, "value is 1000.*; it must be a finite number"),  # too large for a float
+        ({"ci95": [0.5, -(10**400)]}, "finite"),
+        ({"seconds": 10**400}, "seconds is 1000.*finite"),
+        ({"metric": []}, r"unknown metric \[\]"),  # unhashable
+        ({"metric": {}}, r"unknown metric \{\}"),
     ],
 )
 def test_impossible_rows_are_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=message) as caught:
         ResultRow.from_dict({**WHOLE, **change})
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 1000
 
 
 def test_metrics_that_are_no_shares_may_leave_the_unit_interval() -> None:
@@ -110,13 +116,23 @@ def test_a_broken_last_line_is_tolerated_reported_and_cut_off(tmp_path: Path, ca
     assert path.read_bytes() == whole
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"metric": "judge_ece"}', '{"metric": "judge_ece", "value": 7}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("{", "[]", '{"metric": "judge_ece"}', '{"metric": "judge_ece", "value": 7}', '{"metric": [], "value": 0.5}'),
+        pytest.param('{"metric": "judge_ece", "value": 1' + "0" * 400 + "}", id="too large for a float"),
+        pytest.param('{"metric": "judge_ece", "value": 1' + "0" * 9000 + "}", id="too large for Python to read"),
+        pytest.param("[" * 100_000, id="nested too deep"),
+        pytest.param('{"a":' * 100_000, id="objects nested too deep"),
+    ],
+)
 def test_another_malformed_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "results.jsonl"
     good = ResultRow("judge_ece", 0.25).line()
     path.write_text(f"{good}\n{line}\n{good}\n")
-    with pytest.raises(UserError, match=re.escape(f"{path}, line 2: ")):
+    with pytest.raises(UserError, match=re.escape(f"{path}, line 2: ")) as caught:
         results.read(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_files_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:

@@ -74,9 +74,14 @@ def test_a_folder_is_reopened_by_its_path(tmp_path: Path) -> None:
         assert (again.path, again.config, again.config_hash) == (path, CONFIG, run.config_hash)
     with pytest.raises(UserError, match="not a run folder"):
         RunFolder.reopen(tmp_path)
-    (path / "config.yaml").write_text("a: [")
-    with pytest.raises(UserError, match="not valid YAML"):
-        RunFolder.reopen(path)
+
+
+@pytest.mark.parametrize("text", ["a: [", "[" * 1_000, "a: 2001-99-99", "a: \x00", "? [a]\n: b"], ids=lambda text: repr(text[:8]))
+def test_a_configuration_that_cannot_be_read_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(UserError, match="not valid YAML") as caught:
+        RunFolder.reopen(tmp_path)
+    assert "\n" not in str(caught.value)
 
 
 def test_equal_records_give_equal_bytes() -> None:
@@ -119,6 +124,18 @@ def test_a_broken_shard_is_reported_and_computed_again(tmp_path: Path, damage: A
         assert "the shard games/7 is broken" in (run.path / "log.txt").read_text()
         with pytest.raises(UserError, match="is missing"):
             run.read_shard("games", 7)
+
+
+@pytest.mark.parametrize("lines", [b"[" * 100_000, b"{", b"\xff"], ids=["nested too deep", "no JSON", "no text"])
+def test_a_whole_shard_of_odd_lines_is_one_line(tmp_path: Path, lines: bytes) -> None:
+    with folder(tmp_path) as run:
+        path = run.shard_path("games", 7)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(gzip.compress(lines))
+        for read in (lambda: run.read_shard("games", 7), lambda: list(runs.read_records(run.path))):
+            with pytest.raises(UserError, match="is broken") as caught:
+                read()
+            assert "\n" not in str(caught.value)
 
 
 def test_records_that_json_cannot_hold_leave_no_file(tmp_path: Path) -> None:
@@ -218,6 +235,43 @@ def test_kills_at_random_moments_leave_only_whole_files_and_the_same_bytes_in_th
             assert straight.shard_path("games", index).read_bytes() == run.shard_path("games", index).read_bytes()
 
 
+class KilledError(BaseException):
+    """Stands for the end of the process."""
+
+
+def test_a_file_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the writing and the renaming, the old content is there, and the new one lies whole beside it."""
+    path = tmp_path / "file"
+    runs.write_whole(path, b"old")
+    drafts: list[bytes] = []
+
+    def kill(draft: str, target: Path) -> None:
+        assert Path(target) == path and Path(draft).parent == tmp_path  # of the same file system
+        drafts.append(Path(draft).read_bytes())
+        raise KilledError
+
+    with monkeypatch.context() as patched, pytest.raises(KilledError):
+        patched.setattr(os, "replace", kill)
+        runs.write_whole(path, b"new and longer")
+    assert (path.read_bytes(), drafts) == (b"old", [b"new and longer"])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    runs.write_whole(path, b"new and longer")
+    assert path.read_bytes() == b"new and longer"
+
+
+def test_a_run_killed_while_it_writes_its_rows_is_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(draft: str, target: Path) -> None:
+        raise KilledError
+
+    with pytest.raises(KilledError), folder(tmp_path) as run:
+        run.write_shard("games", 0, RECORDS)
+        monkeypatch.setattr(os, "replace", kill)
+        run.finish(["{}"])
+    monkeypatch.undo()
+    with folder(tmp_path) as again:
+        assert not again.finished and again.missing_shards("games", [0]) == []
+
+
 def test_half_written_files_are_removed_at_the_start(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         run.write_shard("games", 0, RECORDS)
@@ -254,6 +308,20 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         for path in (output, *output.parents):
             if path.is_relative_to(tmp_path.parents[1]):
                 path.chmod(0o755)
+
+
+def test_a_file_that_cannot_be_added_to_is_one_line(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        run.append("times.jsonl", "a\n")
+        run.append("times.jsonl", "b\n")
+        assert (run.path / "times.jsonl").read_text() == "a\nb\n"
+        (run.path / "folder").mkdir()
+        with pytest.raises(UserError, match=r"cannot write .*folder") as caught:
+            run.append("folder", "a\n")
+        assert "\n" not in str(caught.value)
+        (run.path / "full").symlink_to("/dev/full")
+        with pytest.raises(UserError, match=r"no room to write .*full .*free some space"):
+            run.append("full", "a\n")
 
 
 def test_an_output_that_is_a_file_is_one_line(tmp_path: Path) -> None:
@@ -295,5 +363,8 @@ def test_a_really_full_disk(tmp_path: Path) -> None:
                     run.write_shard("games", index, [{"filler": [random.Random(n).random() for n in range(2000)]}])
             assert not list(run.path.rglob(".tmp-*"))
             assert all(unpack(shard.read_bytes()) for shard in run.path.rglob("*.jsonl.gz"))
+            with pytest.raises(UserError, match=r"no room to write .*times\.jsonl"):
+                for _ in range(100):
+                    run.append("times.jsonl", "x" * 4096)
     finally:
         subprocess.run(["umount", str(disk)], check=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -74,7 +74,7 @@ def _show(name: str, context: Context) -> None:
     context.say(f"  architecture  {card['architecture']}{widths}, {card.get('parameters', '?')} parameters")
     test = card.get("test")
     if isinstance(test, Mapping):
-        _say_figures(context, str(test.get("split")), test)
+        _say_figures(context, str(test.get("split")), test, f"the judge's card {path.with_suffix('.json')} lacks figures in its test")
     for key in ("command", "licence"):
         if card.get(key):
             context.say(f"  {key:<13} {card[key]}")
@@ -146,7 +146,7 @@ def _evaluate(settings: Settings, context: Context) -> None:
             _finish(folder, judge, found, digits.name, digits.split, time.perf_counter() - began, training)
         context.bar.clear()
         context.say(f"{judge.name} ({judge.hash}) on random pixels of {settings.dataset.name}")
-        _say_figures(context, settings.split, _figures(folder.path / ASSESSMENT))
+        _say_figures(context, settings.split, *_figures(folder.path / ASSESSMENT))
         context.say(f"  rows          {folder.results}")
 
 
@@ -155,14 +155,16 @@ def _pool(settings: Any) -> dict[str, Any]:
     return {key: settings[key] for key in ("threshold", "black") if key in settings} if isinstance(settings, Mapping) else {}
 
 
-def _figures(path: Path) -> Mapping[str, Any]:
+def _figures(path: Path) -> tuple[Mapping[str, Any], str]:
+    """The assessment in a run folder, and what to say where it lacks figures."""
+    broken = f"{path} is broken: delete the run folder and run this again"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is broken ({error}): delete the run folder and run this again") from error
+        raise UserError(f"{broken} ({error})") from error
     if not isinstance(found, Mapping):
-        raise UserError(f"{path} is broken (no JSON object): delete the run folder and run this again")
-    return found
+        raise UserError(f"{broken} (no JSON object)")
+    return found, broken
 
 
 def _finish(
@@ -176,10 +178,16 @@ def _finish(
     folder.finish(row.line() for row in rows)
 
 
-def _say_figures(context: Context, split: str, figures: Mapping[str, Any]) -> None:
-    seeds: Sequence[Any] = figures.get("mask_seeds", ())
-    context.say(
-        f"  accuracy      {100 * figures['accuracy']:.2f} % at {figures['pixels']} pixels"
-        f" ({figures['images']:,} {split} images, mean over {len(seeds)} mask seeds, SD {100 * figures.get('accuracy_sd', 0.0):.2f})"
-    )
-    context.say(f"  calibration   expected error {100 * figures['ece']:.2f} %, cross entropy {figures['cross_entropy']:.4f} nats")
+def _say_figures(context: Context, split: str, figures: Mapping[str, Any], broken: str) -> None:
+    """Print a judge's figures; `broken` begins the UserError raised where they are not all there."""
+    try:
+        lines = (
+            f"  accuracy      {100 * figures['accuracy']:.2f} % at {figures['pixels']} pixels"
+            f" ({figures['images']:,} {split} images, mean over {len(figures.get('mask_seeds', ()))} mask seeds,"
+            f" SD {100 * figures.get('accuracy_sd', 0.0):.2f})",
+            f"  calibration   expected error {100 * figures['ece']:.2f} %, cross entropy {figures['cross_entropy']:.4f} nats",
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise UserError(f"{broken} ({error!r})") from error
+    for line in lines:
+        context.say(line)

@@ -81,7 +81,7 @@ class Rules:
 def check_threshold(threshold: float) -> None:
     """Raise UserError for a threshold that no pixel, or any pixel, would pass."""
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.floating) or not 0.0 <= threshold < 1.0:
-        raise UserError(f"threshold is {threshold}; it must lie in [0, 1)")
+        raise UserError(f"threshold is {threshold!r}; it must lie in [0, 1)")
 
 
 def special_rules(threshold: float, black: bool) -> dict[str, Any]:

@@ -206,7 +206,7 @@ def _weights(path: Path, tensors: Mapping[str, NDArray[np.float32]]) -> JudgeWei
             raise UserError(f"the judge file {path}: {name} has shape {tensors[name].shape}; it must be {shape}")
     if first < 32 or second < 32 or first % 32 or second % 32:
         raise UserError(f"the judge file {path}: hidden layers of width {first} and {second}; each must be a multiple of 32")
-    if _largest_logit(weights) > np.finfo(np.float32).max / 1e3:
+    if _largest_logit(weights) > float(np.finfo(np.float32).max) / 1e3:
         raise UserError(f"the judge file {path}: its weights are so large that logits could overflow")
     return weights
 
@@ -233,7 +233,7 @@ def _read_card(path: Path) -> Card:
 
 def _check_card(card: Card, what: str) -> None:
     for key, kind in (("name", str), ("architecture", str), ("dataset", str), ("pixels", int), ("sha256", str)):
-        if not isinstance(card.get(key), kind):
+        if type(card.get(key)) is not kind:  # no bool for a number
             raise UserError(f"{what}: {key} is {card.get(key)!r}; it must be a {'whole number' if kind is int else 'text'}")
     training = card.get("training", {})
     if not isinstance(training, dict):

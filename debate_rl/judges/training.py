@@ -278,7 +278,6 @@ class _Run:
         if final.exists():
             return
         draft = folder / f"{final.name}.tmp-{os.getpid()}"
-        draft.mkdir(parents=True, exist_ok=True)
         model = {name: value.detach().contiguous() for name, value in self.parameters.items()}
         moments: dict[str, Tensor] = {}
         for name, value in self.parameters.items():
@@ -286,6 +285,7 @@ class _Run:
                 moments[f"{key}.{name}"] = self.optimizer.state[value][key].contiguous()
         state = {"settings": asdict(self.settings), "batch": self.batch, "seconds": self.seconds, "losses": self.losses}
         try:
+            draft.mkdir(parents=True, exist_ok=True)
             save_file(model, draft / "model.safetensors")
             save_file(moments, draft / "optimizer.safetensors")
             if self.averages:
@@ -320,7 +320,7 @@ class _Run:
                 kept = [model[name], moments[f"exp_avg.{name}"], moments[f"exp_avg_sq.{name}"], *([averages[name]] if averages else [])]
                 if any(tensor.shape != value.shape for tensor in kept):
                     raise ValueError(f"{name} has another shape than {tuple(value.shape)}")
-        except (OSError, KeyError, TypeError, ValueError, RecursionError, SafetensorError) as error:
+        except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
             raise UserError(f"the checkpoint {last} cannot be read ({_one_line(error)}); remove the folder to start afresh") from error
         if other != self.settings:
             differing = [name for name in asdict(other) if getattr(other, name) != getattr(self.settings, name)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from debate_rl import data
-from debate_rl.data.cache import locked
+from debate_rl.data.cache import locked, store
 from debate_rl.data.catalog import CATALOG
 from debate_rl.data.idx import md5_of
 from debate_rl.errors import UserError
@@ -77,6 +78,30 @@ def test_killed_while_it_writes_every_cached_file_is_whole(official: Path, tmp_p
     present = {path.name: md5_of(path.read_bytes()) for path in raw.glob("*")}
     assert len(present) >= files
     assert present.items() <= {file.name: file.md5 for file in CATALOG["mnist"].files}.items()
+
+
+def test_a_file_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the writing and the renaming, the old file is there and the draft is not among the data."""
+    dataset = CATALOG["mnist"]
+    name = dataset.files[0].name
+    raw = tmp_path / "MNIST" / "raw"
+
+    class KilledError(BaseException):
+        """Stands for the end of the process."""
+
+    def kill(draft: str, target: Path) -> None:
+        assert Path(draft).read_bytes() == b"new" and Path(draft).parent != raw
+        raise KilledError
+
+    with locked(tmp_path, dataset, print) as workspace:
+        store(tmp_path, dataset, {name: b"old"}, workspace)
+        assert (raw / name).read_bytes() == b"old"
+        with monkeypatch.context() as patched, pytest.raises(KilledError):
+            patched.setattr(os, "replace", kill)
+            store(tmp_path, dataset, {name: b"new"}, workspace)
+        assert [path.name for path in raw.iterdir()] == [name] and (raw / name).read_bytes() == b"old"
+        store(tmp_path, dataset, {name: b"new"}, workspace)
+        assert (raw / name).read_bytes() == b"new"
 
 
 def test_a_waiting_process_says_so_and_gives_up_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

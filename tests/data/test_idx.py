@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import struct
 from pathlib import Path
 
@@ -45,11 +46,16 @@ def test_any_bytes_are_parsed_or_refused(data: bytes) -> None:
         (struct.pack(">HBB2I", 0, 8, 2, 2, 3) + b"12345", "truncated, 17 bytes where its header promises 18"),
         (struct.pack(">HBB2I", 0, 8, 2, 2, 3) + b"1234567", "too long, 19 bytes where its header promises 18"),
         (struct.pack(">HBB3I", 0, 8, 3, *[2**32 - 1] * 3), "truncated"),
+        (
+            struct.pack(">HBB3I", 0, 8, 3, 0, 2**32 - 1, 2**32 - 1),
+            "promises an array of .*, which cannot be",
+        ),  # empty, so of the right length
     ],
 )
 def test_a_malformed_file_is_refused_with_its_reason(data: bytes, reason: str) -> None:
-    with pytest.raises(UserError, match=reason):
+    with pytest.raises(UserError, match=f"^x: .*{reason}") as caught:
         parse_idx(data, "x")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("file", CATALOG["mnist"].files, ids=lambda file: file.name)
@@ -101,6 +107,16 @@ def test_a_decompression_bomb_is_cut_short(tmp_path: Path) -> None:
     path = tmp_path / "labels.gz"
     path.write_bytes(gzip.compress(bytes(50 << 20), compresslevel=1))
     assert len(read_file(path, TEST_LABELS)) < 12_000
+
+
+def test_of_a_huge_plain_file_only_a_little_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "labels"
+    path.touch()
+    os.truncate(path, 50 << 20)  # a hole: it takes no room
+    read = read_file(path, TEST_LABELS)
+    assert 10_008 < len(read) < 12_000  # more than the official size, so that it is seen to be too long
+    with pytest.raises(UserError, match=r"too long|not an IDX"):
+        verify(read, TEST_LABELS, "x")
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:

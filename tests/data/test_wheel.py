@@ -92,6 +92,26 @@ def test_other_contents_are_refused(tmp_path: Path, content: bytes, reason: str)
         read_wheel(wheel(tmp_path / "bad.whl", gzip.compress(content)))
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"(" * 10_000 + b"t" * 10_000 + b".", id="the whole"),
+        pytest.param(b"cnumpy\ndtype\n" + b"(" * 10_000 + b"t" * 10_000 + b"\x85R.", id="a type's name"),
+        pytest.param(b"cnumpy\ndtype\n(Vf8\ntR(K\x03" + b"(" * 10_000 + b"t" * 10_000 + b"tb.", id="a byte order"),
+    ],
+)
+def test_a_pickle_nested_too_deep_is_one_line(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(UserError, match=r"malformed \(it is nested too deep\)|not the three pairs") as caught:
+        read_wheel(wheel(tmp_path / "deep.whl", gzip.compress(content)))
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+def test_a_malformed_pickle_is_one_short_line() -> None:
+    with pytest.raises(UserError, match="malformed") as caught:
+        unpickle_arrays(b"I" + b"x" * 5000 + b"\n.")
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
 def test_a_wheel_without_the_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cut.whl").write_bytes(b"PK\x03\x04")
     for path in (

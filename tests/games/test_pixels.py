@@ -272,11 +272,25 @@ def test_new_games_refuses_bad_input_in_one_line(change: dict[str, object], mess
 
 
 @pytest.mark.parametrize(
-    "bad", [{"pixels": 0}, {"pixels": 785}, {"first": "judge"}, {"commit": "maybe"}, {"threshold": 1.0}, {"threshold": -0.1}]
+    "bad",
+    [
+        *({"pixels": pixels} for pixels in (0, 785, True, 2.5, 6.0, "6", None)),
+        *({"black": black} for black in (1, 0, "yes", None)),
+        *({"threshold": threshold} for threshold in (1.0, -0.1, True, False, "0.1", None, float("nan"))),
+        *({"first": "judge"}, {"first": []}, {"commit": "maybe"}, {"commit": []}),
+    ],
+    ids=str,
 )
 def test_rules_refuse_bad_settings(bad: dict[str, object]) -> None:
-    with pytest.raises(UserError, match=str(next(iter(bad)))):
+    ((name, value),) = bad.items()
+    with pytest.raises(UserError) as caught:
         game.Rules(**bad)  # type: ignore[arg-type]
+    assert str(caught.value).startswith(f"{name} is {value!r}; it must ")
+
+
+def test_rules_take_numpys_numbers() -> None:
+    rules = game.Rules(pixels=np.int64(4), threshold=np.float32(0.5))  # type: ignore[arg-type]
+    assert (rules.pixels, rules.threshold) == (4, 0.5)
 
 
 def test_rules_default_to_the_papers_game() -> None:

@@ -1,6 +1,7 @@
 """Judges on disk: the shipped ones, and everything that can be wrong with a file."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -109,8 +110,12 @@ def test_not_safetensors_though_the_card_vouches_for_it(tmp_path: Path) -> None:
         ({"w2": np.zeros(32, np.float32)}, "must be"),
         ({"b1": np.full(32, np.nan, np.float32)}, "b1 holds values that are not finite"),
         ({"extra": np.zeros(3, np.float32)}, "must hold exactly"),
+        ({"w_mask": np.full((784, 32), 1e30, np.float32), "w2": np.full((32, 64), 1e30, np.float32)}, "logits could overflow"),
+        ({"w3": np.full((64, 10), 1e38, np.float32)}, "logits could overflow"),
+        ({"b3": np.full(10, -1e37, np.float32)}, "logits could overflow"),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_unfit_weights(tmp_path: Path, change: dict[str, np.ndarray], says: str) -> None:
     path = tmp_path / "tiny.safetensors"
     save_judge(path, {**tiny(), **change}, CARD)
@@ -131,6 +136,64 @@ def test_bad_cards(tmp_path: Path, content: str) -> None:
     save_judge(path, tiny(), CARD)
     path.with_suffix(".json").write_bytes(content.encode("latin-1"))
     assert "card" in refused(path)
+
+
+def test_a_card_nested_too_deep(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.safetensors"
+    save_judge(path, tiny(), CARD)
+    path.with_suffix(".json").write_text('{"a":' * 100_000)
+    assert "not readable JSON" in refused(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"training": {"threshold": threshold}} for threshold in (1.5, 1.0, -0.1, "x", True, None, [], float("nan"), 10**400)),
+        *({"training": {"black": black}} for black in ("yes", 1, None)),
+        *({"training": training} for training in (None, [], "x")),
+        *({"pixels": pixels} for pixels in (True, "6", 6.0, 0, 785)),
+    ],
+    ids=lambda change: str(change)[:40],
+)
+def test_cards_that_lie(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = tmp_path / "tiny.safetensors"
+    save_judge(path, tiny(), {**CARD, "training": {"threshold": 0.5, "black": True}})
+    card = path.with_suffix(".json")
+    load_judge(path)
+    card.write_text(json.dumps({**json.loads(card.read_text()), **change}))
+    assert f"the judge's card {card}: {next(iter(change))} " in refused(path)
+    with pytest.raises(UserError, match="the new card: "):  # nor is it written
+        save_judge(tmp_path / "other.safetensors", tiny(), {**CARD, **change})
+    assert not (tmp_path / "other.safetensors").exists()
+
+
+@pytest.mark.parametrize("renamed", [0, 1])
+def test_a_kill_while_a_judge_is_replaced_never_leaves_a_mixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: int) -> None:
+    """`renamed` of the two files are in their place when it comes."""
+    path = tmp_path / "tiny.safetensors"
+    old = save_judge(path, tiny(), CARD)
+    real, left = os.replace, renamed
+
+    class KilledError(BaseException):
+        """Stands for the end of the process."""
+
+    def kill(draft: str, target: Path) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KilledError
+        real(draft, target)
+
+    other = random_weights(1, hidden=32, second=64)._asdict()
+    with monkeypatch.context() as patched, pytest.raises(KilledError):
+        patched.setattr(os, "replace", kill)
+        save_judge(path, other, {**CARD, "name": "other"})
+    if renamed:
+        assert "damaged or not the one on its card" in refused(path)
+    else:
+        assert (load_judge(path).name, load_judge(path).hash) == ("tiny", old)
+        assert np.array_equal(load_judge(path).weights.w2, tiny()["w2"])
+    assert save_judge(path, other, {**CARD, "name": "other"}) == load_judge(path).hash != old
 
 
 def test_save_refuses(tmp_path: Path) -> None:

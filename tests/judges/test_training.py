@@ -1,25 +1,32 @@
 """Training: it learns, and a killed run ends like an uninterrupted one."""
 
+import errno
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from debate_rl.errors import UserError
+from debate_rl.judges import training
 from debate_rl.judges.assessment import assess_judge
 from debate_rl.judges.networks import SparseMLP
 from debate_rl.judges.paper import load_any
 from debate_rl.judges.pretrained import load_judge
 from debate_rl.judges.publish import publish_judge
 from debate_rl.judges.sparse import Masks
-from debate_rl.judges.training import JudgeTraining, Progress, learning_rate, paper_training, split_holdout, train_judge
+from debate_rl.judges.training import JudgeTraining, Progress, TrainedJudge, learning_rate, paper_training, split_holdout, train_judge
 
 TINY = JudgeTraining(pixels=3, widths=(32, 32), batches=90, batch_size=16, learning_rate=0.01, average=0.9, seed=5)
 
@@ -140,6 +147,177 @@ def test_a_damaged_or_foreign_checkpoint_is_one_clear_line(tmp_path: Path) -> No
     with pytest.raises(UserError, match="cannot be read") as caught:
         train_judge(replace(TINY, batches=4), images, labels, tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def broken_state(**changes: Any) -> Callable[[Path], None]:
+    def change(checkpoint: Path) -> None:
+        path = checkpoint / "state.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+    return change
+
+
+def broken_tensors(name: str, change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
+    def rewrite(checkpoint: Path) -> None:
+        found = load_file(checkpoint / name)
+        change(found)
+        save_file(found, checkpoint / name)
+
+    return rewrite
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(broken_state(batch=batch) for batch in ("x", None, [], float("inf"))),
+        broken_state(seconds="long"),
+        *(broken_state(losses=losses) for losses in (5, [1, 2], [[1, 2, 3]], [["a", "b"]], [[float("inf"), 1.0]])),
+        *(broken_state(settings=settings) for settings in (None, {}, {"colour": "red"}, {"pixels": 0}, {"pixels": "x"})),
+        *(lambda at, text=text: (at / "state.json").write_bytes(text) for text in (b"", b"[]", b"\xff", b"[" * 100_000)),
+        lambda at: (at / "state.json").unlink(),
+        *(
+            lambda at, name=name: (at / f"{name}.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0{}")
+            for name in ("model", "optimizer", "average")
+        ),
+        *(lambda at, name=name: (at / f"{name}.safetensors").unlink() for name in ("model", "optimizer", "average")),
+        broken_tensors("model.safetensors", lambda found: found.pop("w2")),
+        broken_tensors("optimizer.safetensors", lambda found: found.pop("exp_avg_sq.b1")),
+        broken_tensors("average.safetensors", lambda found: found.pop("w3")),
+        broken_tensors("model.safetensors", lambda found: found.update(w2=torch.zeros(32, 33))),
+        broken_tensors("model.safetensors", lambda found: found.update(b2=torch.zeros(1))),  # torch would spread it over all units
+        broken_tensors("optimizer.safetensors", lambda found: found.update({"exp_avg.w2": torch.zeros(32)})),
+        broken_tensors("average.safetensors", lambda found: found.update(w3=torch.zeros(10))),
+    ],
+)
+def test_a_checkpoint_that_lies_is_one_clear_line(checkpoint: Path, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    folder = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
+    damage(folder / "batch-00000002")
+    with pytest.raises(UserError, match=r"batch-00000002 cannot be read .*remove the folder|holds a run with another") as caught:
+        train_judge(replace(TINY, batches=2), *bars(50), folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds one whole checkpoint."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    train_judge(replace(TINY, batches=2), *bars(50), folder)
+    return folder
+
+
+class KilledError(BaseException):
+    """Stands for the end of the process."""
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All files below a folder with their content."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("error", [KilledError(), OSError(errno.ENOSPC, "No space left on device")], ids=["killed", "full"])
+@pytest.mark.parametrize("step", ["save_file", "sync", "rename"])
+def test_the_checkpoint_before_is_whole_until_the_next_one_is(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
+) -> None:
+    settings, data = replace(TINY, batches=5), bars(50)
+    folder = tmp_path / "parts"
+    stop_after(settings, folder, 2)
+    before = files(folder)
+    assert {Path(name).parent.name for name in before} == {"batch-00000002"}
+
+    def fail(*given: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched, pytest.raises(KilledError if isinstance(error, KilledError) else UserError) as caught:
+        patched.setattr(os if step == "rename" else training, step, fail)
+        train_judge(settings, *data, folder, every=2)
+    kept = {name: content for name, content in files(folder).items() if ".tmp-" not in name}
+    assert kept == before
+    if not isinstance(error, KilledError):
+        assert "the one before it is whole" in str(caught.value) and "\n" not in str(caught.value)
+        assert files(folder) == before  # nothing half-written stays
+    resumed = train_judge(settings, *data, folder, every=2)
+    assert_same(resumed.network, train_judge(settings, *data).network)
+    assert [path.name for path in folder.iterdir()] == ["batch-00000005"]  # drafts are gone, too
+
+
+def stop_after(settings: JudgeTraining, folder: Path, batch: int) -> None:
+    """Train up to the checkpoint of a batch, then stop."""
+
+    def progress(where: Progress) -> None:
+        if where.batch > batch:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        train_judge(settings, *bars(50), folder, every=batch, progress=progress)
+
+
+def test_a_really_full_disk_leaves_the_checkpoint_before(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(disk)]  # room for one checkpoint
+    if os.geteuid() != 0 or subprocess.run(mounted, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small file system")
+    settings, folder = replace(TINY, batches=4), disk / "checkpoints"
+    try:
+        with pytest.raises(UserError, match=r"batch-00000004 cannot be written .*the one before it is whole") as caught:
+            train_judge(settings, *bars(50), folder, every=2)
+        assert "\n" not in str(caught.value)
+        assert [path.name for path in folder.iterdir()] == ["batch-00000002"]
+        subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
+        resumed = train_judge(settings, *bars(50), folder, every=2)
+        assert resumed.losses[0][0] == 2, "it began anew"
+        assert_same(resumed.network, train_judge(settings, *bars(50)).network)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_folder_for_checkpoints_that_cannot_be_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot be written") as caught:
+        train_judge(replace(TINY, batches=2), *bars(50), tmp_path / "file" / "checkpoints")
+    assert "\n" not in str(caught.value)
+
+
+def test_the_card_tells_what_the_stored_weights_can(tmp_path: Path) -> None:
+    """Rounded to half precision, two classes tie that were apart before."""
+    network = SparseMLP((32, 32), np.random.default_rng(0))
+    with torch.no_grad():
+        for value in network.parameters():
+            value.zero_()
+        network.get_parameter("b3")[:2] = torch.tensor([1.0, 1.0001])
+    images, _ = bars(20)
+    ones = np.ones(20, dtype=np.uint8)
+    for half, accuracy in ((True, 0.0), (False, 1.0)):
+        path = tmp_path / f"{half}.safetensors"
+        _, found = publish_judge(path, TrainedJudge(network, TINY, 0.0), images, ones, "a test", half=half, seeds=(0,))
+        assert found.accuracy == load_judge(path).card["test"]["accuracy"] == accuracy
+        assert assess_judge(load_judge(path), images, ones, seeds=(0,)).accuracy == accuracy
+
+
+@pytest.mark.parametrize(("legal", "shown"), [({"threshold": 0.5}, 2), ({"black": True}, 784), ({}, 4)])
+def test_the_card_tells_what_the_judge_can_on_the_pixels_it_was_trained_on(tmp_path: Path, legal: dict[str, Any], shown: int) -> None:
+    images = np.zeros((40, 28, 28), dtype=np.uint8)
+    images[:, 3, :2], images[:, 3, 2:4] = 255, 60
+    labels = np.arange(40, dtype=np.uint8) % 10
+    trained = train_judge(replace(TINY, **legal, pixels=1, batches=4), images, labels)
+    assert isinstance(trained.network, SparseMLP)
+    assert int(trained.network.w_mask.detach().any(1).sum()) == shown
+    judge, found = publish_judge(tmp_path / "x.safetensors", trained, images, labels, "a test", seeds=(0, 1))
+    same = assess_judge(judge, images, labels, seeds=(0, 1), **legal)
+    assert (found.accuracies, found.cross_entropy) == (same.accuracies, same.cross_entropy)
+    assert {key: judge.card["training"][key] for key in legal} == legal
+    others = [assess_judge(judge, images, labels, seeds=(0, 1), **other) for other in ({"threshold": 0.5}, {"black": True}, {})]
+    assert len({other.cross_entropy for other in others}) == 3, "the pixels make no difference: this test proves nothing"
+
+
+def test_label_smoothing_bounds_the_loss_from_below() -> None:
+    images, labels = bars(200)
+    settings = replace(TINY, batches=200, batch_size=64)
+    sharp, smooth = (train_judge(replace(settings, label_smoothing=share), images, labels, every=40).losses[-1][1] for share in (0.0, 0.6))
+    least = -(0.46 * np.log(0.46) + 9 * 0.06 * np.log(0.06))  # the entropy of the smoothed target
+    assert sharp < least - 0.5
+    assert smooth >= least
 
 
 def test_seeds_differ() -> None:

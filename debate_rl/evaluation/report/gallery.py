@@ -88,7 +88,7 @@ def _fits(record: Mapping[str, Any], images: Digits) -> bool:
         return bool(
             may_show(record)
             and (record["dataset"], record["split"]) == (images.name, images.split)
-            and all(type(number) is int for number in (record["index"], record["label"], lie, *moves))
+            and all(type(number) is int for number in (record["index"], record["label"], record["pixels"], lie, *moves))
             and 0 <= record["index"] < len(images.labels)
             and record["label"] in range(CLASSES)
             and lie in range(CLASSES)
@@ -100,7 +100,7 @@ def _fits(record: Mapping[str, Any], images: Digits) -> bool:
             and np.shape(logits) == (len(moves), CLASSES)
             and all(record["agents"][seat].get("name") != "silent" for seat in SEATS)
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return False
 
 

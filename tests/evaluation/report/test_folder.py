@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -61,6 +62,8 @@ def test_a_run_that_is_not_finished_can_be_looked_at(run: Run, copy: Path) -> No
         (TABLES, "{", "tables.json is broken"),
         (GALLERY, '{"a": 1}\n{', "gallery.jsonl is broken"),
         ("results.jsonl", "[1]\n", "results.jsonl, line 1: a row must be a JSON object"),
+        pytest.param(TABLES, "[" * 100_000, "tables.json is broken", id="tables nested too deep"),
+        pytest.param(GALLERY, '{"a":' * 100_000, "gallery.jsonl is broken", id="gallery nested too deep"),
     ],
 )
 def test_broken_files_are_named(run: Run, copy: Path, name: str, text: str, message: str) -> None:
@@ -74,9 +77,11 @@ def test_broken_files_are_named(run: Run, copy: Path, name: str, text: str, mess
 def test_a_broken_shard_is_named(copy: Path) -> None:
     (copy / GALLERY).unlink()
     shard = next((copy / "records" / "table-6").iterdir())
-    shard.write_bytes(shard.read_bytes()[:-9])
-    with pytest.raises(UserError, match=f"{shard.name} is broken"):
-        list(read_run(copy)[1])
+    for damaged in (shard.read_bytes()[:-9], gzip.compress(b"[" * 100_000)):
+        shard.write_bytes(damaged)
+        with pytest.raises(UserError, match=f"{shard.name} is broken") as caught:
+            list(read_run(copy)[1])
+        assert "\n" not in str(caught.value)
 
 
 def test_folders_that_hold_no_run_are_refused(tmp_path: Path) -> None:

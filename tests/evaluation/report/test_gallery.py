@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,6 +71,35 @@ def test_games_of_lone_advocates_other_sets_and_open_games_are_passed_over(run: 
     silent = {**record, "agents": {**record["agents"], "liar": {"name": "silent"}}}
     for other in (silent, {**record, "dataset": "fashion_mnist"}, {**record, "split": "train"}, {**record, "commit": "none"}, {}):
         assert pick_games([other], run.digits)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"index": 0.0},
+        {"index": True},
+        {"index": -1},
+        {"label": True},
+        {"label": 1.0},
+        {"label": 10},
+        {"claims": {"honest": 1, "liar": 3.0}},
+        {"claims": {"honest": 1, "liar": False}},
+        {"moves": [float(move) for move in range(100, 106)]},
+        {"moves": [True, *range(100, 105)]},
+        {"moves": [784, *range(100, 105)]},
+        {"pixels": 6.0},
+        {"logits": [[10**400] * 10] * 6},  # too large for a float
+        {"logits": [[float("nan")] * 10] * 6},
+        {"logits": [[[]] * 10] * 6},
+        {"agents": {"honest": "mcts", "liar": "mcts"}},
+    ],
+)
+def test_records_that_lie_are_not_shown(run: Run, lie: dict[str, Any]) -> None:
+    record = next(r for r in run.records if r["commit"] == "precommit" and r["pixels"] == 6)
+    record = {**record, "index": 1, "label": 1, "claims": {"honest": 1, "liar": 3}}
+    assert pick_games([record], run.digits)[0] == 6
+    pixels, gallery = pick_games([{**record, **lie}], run.digits)
+    assert pixels == 0 and not any(gallery.values())
 
 
 def test_boards_show_the_digit_or_only_what_was_revealed(run: Run) -> None:

@@ -35,6 +35,15 @@ def test_rows_without_a_figure_give_none(change: dict[str, Any]) -> None:
     assert best([{**ROW, **change}]) is None
 
 
+@pytest.mark.parametrize("budget", [True, 0, -5, "100", 100.0, None, [100]])
+def test_a_search_without_a_budget_is_no_search_row(budget: Any) -> None:
+    def row(rollouts: Any) -> dict[str, Any]:
+        return {"agents": {seat: {"name": "mcts", "rollouts": rollouts} for seat in ("honest", "liar")}}
+
+    assert rollouts(row(100)) == 100
+    assert rollouts(row(budget)) is None
+
+
 def test_more_images_win_then_the_later() -> None:
     few, many, later = ({**ROW, "n": n, "value": value} for n, value in ((10, 0.5), (20, 0.55), (20, 0.45)))
     found = best([many, few])
