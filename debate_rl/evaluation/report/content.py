@@ -326,7 +326,7 @@ def _bars(groups: _Groups) -> list[Control]:
                 figures[pixels] = figure
         if figures:
             found.append(Control(pair, judged, dict(sorted(figures.items())), order))
-    return sorted(found, key=lambda control: control.order)
+    return sorted(found, key=lambda control: (control.order[0], control.pair, control.order[1]))  # a pair's figures stay together
 
 
 def _pair(row: Row) -> tuple[str, int]:
