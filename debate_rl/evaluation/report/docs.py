@@ -108,7 +108,8 @@ def _draw_block(root: Path, page: Path, kind: str, files: Sequence[str], drawn: 
     board = DRAWINGS[kind](gather(rows))
     if board is None:
         raise UserError(f"{page}: {', '.join(files)} holds no rows to draw {kind!r} from")
-    name = f"{Path(files[0]).stem}-{kind.removesuffix('-picture')}"
+    subject, drawing = Path(files[0]).stem, kind.removesuffix("-picture")
+    name = subject if subject == drawing else f"{subject}-{drawing}"
     picture = root / PICTURES / f"{name}.svg"
     drawn[picture] = board.standalone(name)
     words = board.title.replace("[", "(").replace("]", ")")
