@@ -35,6 +35,7 @@ METRICS: Final[dict[str, str]] = {
     "leaf_rate_share": "ratio",
     "leaves_per_second_per_core": "1/s",
     "rollouts_per_second_per_core": "1/s",
+    "bytes_per_tree": "B",
     "env_steps_per_second": "1/s",
     "banish_rate": SHARE,
     "witness_vote_accuracy": SHARE,

@@ -1,9 +1,9 @@
-"""`debate-rl bench`: how fast the search is, and what bounds it."""
+"""`debate-rl bench`: how fast the search is, what bounds it, how it compares, and how it scales."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from debate_rl import machine
@@ -14,13 +14,23 @@ from debate_rl.cli.context import Context
 from debate_rl.cli.data import DatasetSettings
 from debate_rl.data import Digits
 from debate_rl.errors import UserError
-from debate_rl.evaluation import speed
+from debate_rl.evaluation.rows import Source
+from debate_rl.evaluation.speed import contenders
+from debate_rl.evaluation.speed.games import WHOLE_GAME, SearchRate, games_about, thin_and_fat, thread_counts, time_games, whole_game
+from debate_rl.evaluation.speed.leaves import PRODUCT, WHOLE_LEAF, LeafRate, leaf_rates, random_judge_weights
+from debate_rl.games.pixels import CLASSES
 from debate_rl.judges.pretrained import Judge
 from debate_rl.results import ResultRow
-from debate_rl.search.puct import Puct
+from debate_rl.search.puct import Puct, PuctSettings
+from debate_rl.search.rollout import GROUP
 
-# With fewer moves left a search soon knows every final position: most of its rollouts meet one again and need no judge.
-JUDGED_MOVES: Final = 3
+PARTS: Final = ("leaves", "search", "contenders", "scaling")
+
+ROLLOUTS: Final = "rollouts_per_second_per_core"
+LEAVES: Final = "leaves_per_second_per_core"
+SHARE: Final = "leaf_rate_share"
+SEARCH: Final = contenders.SEARCH
+ALL_LIES: Final = CLASSES - 1
 
 
 @dataclass(frozen=True)
@@ -31,17 +41,33 @@ class Settings:
     agent: Mapping[str, Any]
     name: str = "bench"
     dataset: DatasetSettings = field(default_factory=DatasetSettings)
+    parts: list[str] = field(default_factory=lambda: list(PARTS))
     pixels: int = 6
-    images: int = 4
+    images: int = 8
     seconds: float = 1.0
+    repeats: int = 3
+    random_judge: list[int] = field(default_factory=lambda: [256, 64])
+    contender_rollouts: int = 1000
+    scale_rollouts: list[int] = field(default_factory=lambda: [100, 1000, 10_000, 100_000])
+    scale_pixels: list[int] = field(default_factory=lambda: [2, 4, 6, 8, 10, 12])
 
     def __post_init__(self) -> None:
         """Refuse settings outside their range."""
         refuse_silent(self.agent, "agent", "mcts")
-        if not 1 <= self.images <= 1000:
-            raise UserError(f"images is {self.images}; it must lie between 1 and 1000")
+        for part in self.parts:
+            if part not in PARTS:
+                raise UserError(f"parts lists {part!r}; choose among {', '.join(PARTS)}")
         if not 0 < self.seconds <= 600:
             raise UserError(f"seconds is {self.seconds}; it must be above 0 and at most 600")
+        for name, low, high in (("images", 1, 1000), ("repeats", 1, 100), ("contender_rollouts", 1, 1_000_000)):
+            if not low <= getattr(self, name) <= high:
+                raise UserError(f"{name} is {getattr(self, name)}; it must lie between {low:,} and {high:,}")
+        for name, high in (("scale_rollouts", 10_000_000), ("scale_pixels", 20)):
+            for value in getattr(self, name):
+                if not 1 <= value <= high:
+                    raise UserError(f"{name} lists {value}; each must lie between 1 and {high:,}")
+        if len(self.random_judge) != 2 or any(not 4 <= width <= 4096 or width % 4 for width in self.random_judge):
+            raise UserError(f"random_judge is {self.random_judge}; it must be two widths of hidden layers, multiples of 4 up to 4096")
 
 
 def run(settings: Settings, context: Context) -> None:
@@ -53,57 +79,171 @@ def run(settings: Settings, context: Context) -> None:
         raise UserError(f"agent is {agent.name!r}; bench measures the tree search: choose agent=mcts")
     digits = settings.dataset.load("train")
     with context.open_folder(settings.name) as folder:  # before the work: a folder that cannot be written is found out at once
-        rows = measure(settings, judge, agent, digits, threads, context.say, folder.provenance)
-        folder.finish(row.line() for row in rows)
-        context.say(f"rows    {folder.results}")
+        source = Source(settings.dataset.name, "train", 0, "", folder.provenance, judge)
+        bench = Bench(settings, judge, agent.puct, digits, threads, source, context.say)
+        bench.say(machine.summary(machine.describe()))
+        for part in settings.parts:
+            bench.say("")
+            MEASURES[part](bench)
+        folder.finish(row.line() for row in bench.rows)
+        context.say(f"\nrows    {folder.results}")
 
 
-def measure(
-    settings: Settings,
-    judge: Judge,
-    agent: MctsAgent,
-    digits: Digits,
-    threads: int,
-    say: Callable[[str], object],
-    provenance: Mapping[str, Any],
-) -> list[ResultRow]:
-    """Measure and print; returns the rows."""
-    rows: list[ResultRow] = []
+class Bench:
+    """One run: what is measured, and the rows so far."""
 
-    def add(metric: str, value: float, protocol: Mapping[str, Any], seconds: float, agents: Mapping[str, Any]) -> None:
-        named = {"name": judge.name, "hash": judge.hash}
-        rows.append(
-            ResultRow(metric, value, n=1, protocol=protocol, agents=agents, judge=named, seconds=seconds, **provenance),
-        )
+    def __init__(
+        self,
+        settings: Settings,
+        judge: Judge,
+        puct: PuctSettings,
+        digits: Digits,
+        threads: int,
+        source: Source,
+        say: Callable[[str], object],
+    ) -> None:
+        """Set up; nothing is measured yet. `say` prints a line of the result."""
+        self.settings = settings
+        self.judge = judge
+        self.puct = puct
+        self.digits = digits
+        self.threads = threads
+        self.source = source
+        self.say = say
+        self.rows: list[ResultRow] = []
+        name = f"random-{'-'.join(map(str, settings.random_judge))}"
+        weights = random_judge_weights(*settings.random_judge)
+        self.judges = [judge, Judge(name, "", settings.pixels, settings.dataset.name, weights, {})]
+        self._leaves: dict[str, dict[str, LeafRate]] = {}
 
-    product = speed.matrix_product_rate(judge.weights, seconds=settings.seconds)
-    kernel = speed.kernel_rate(judge.weights, seconds=settings.seconds)
-    say(machine.summary(machine.describe()))
-    say(f"judge {judge.name}, layer {product.details['layer'][0]} x {product.details['layer'][1]}, one core:")
-    say(f"  matrix product   {product.per_second / 1e6:7.2f} M leaves/s  {product.details['gflops']:6.1f} GFLOP/s")
-    say(f"  search's kernel  {kernel.per_second / 1e6:7.2f} M leaves/s  {kernel.per_second / product.per_second:6.0%} of it")
-    for rate in (product, kernel):
-        of = {"of": rate.name, "layer": rate.details["layer"], "rows": rate.details["rows"], "threads": rate.threads}
-        add("leaves_per_second_per_core", rate.per_second / rate.threads, of, settings.seconds, {})
-    agents = {"honest": agent.settings(), "liar": agent.settings()}
-    game = {"game": "pixels", "dataset": settings.dataset.name, "split": "train", "pixels": settings.pixels}
-    for count in sorted({1, threads}):
-        rates = speed.search_rates(judge, digits, agent.puct, images=settings.images, pixels=settings.pixels, threads=count)
-        rate_of_all = speed.mean_rate(rates)
-        words = f"search, {count} thread{'s' if count > 1 else ''}"
-        say(f"{words}: {rate_of_all / 1e6:.3f} M rollouts/s, {rate_of_all / count / 1e6:.3f} M per core")
-        setting = {**game, "threads": count}
-        add("rollouts_per_second_per_core", rate_of_all / count, setting, sum(rate.details["seconds"] for rate in rates), agents)
-        for ply, rate in enumerate(rates, 1):
-            add("rollouts_per_second_per_core", rate.per_second / count, {**setting, "ply": ply}, rate.details["seconds"], agents)
-            if count > 1:
-                continue
-            line = f"  {rate.name}  {rate.per_second / 1e6:6.3f} M rollouts/s"
-            if settings.pixels - ply + 1 >= JUDGED_MOVES:
-                share = rate.per_second / kernel.per_second
-                line += f"  {share:5.0%} of the kernel's leaf rate"
-                if ply == 1:
-                    add("leaf_rate_share", share, {**setting, "ply": 1, "of": "kernel"}, rate.details["seconds"], agents)
-            say(line)
-    say(f"memory: {Puct(judge.weights, agent.puct).bytes_per_tree() / 2**20:.2f} MiB per tree, whatever the image")
-    return rows
+    def leaves(self, judge: Judge) -> dict[str, LeafRate]:
+        """The judge's leaf rates by what they are of, measured once."""
+        if judge.name not in self._leaves:
+            image = self.digits.images[0]
+            rates = leaf_rates(judge.weights, image, self.settings.pixels, self.settings.seconds)
+            self._leaves[judge.name] = {rate.of: rate for rate in rates}
+        return self._leaves[judge.name]
+
+    def time(self, judge: Judge, indices: Sequence[int], **more: Any) -> list[SearchRate]:
+        """A search of whole games about some images; `more`: `pixels`, `rollouts`, `lies`, `threads`."""
+        games, seeds = games_about(self.digits, indices, more.get("pixels", self.settings.pixels), more.get("lies", ALL_LIES))
+        puct = replace(self.puct, rollouts=more.get("rollouts", self.puct.rollouts))
+        return time_games(judge.weights, puct, games, seeds, threads=more.get("threads", 1), repeats=self.settings.repeats)
+
+    def add(
+        self, metric: str, value: float, protocol: Mapping[str, Any], indices: Sequence[int], seconds: float, judge: Judge | None = None
+    ) -> None:
+        """Keep a row about no agents."""
+        source = replace(self.source, indices=indices, seconds=seconds, judge=judge or self.judge)
+        self.rows.append(source.row(metric, value, protocol, {}))
+
+    def add_search(
+        self, metric: str, value: float, rate: SearchRate, protocol: Mapping[str, Any], indices: Sequence[int], judge: Judge | None = None
+    ) -> None:
+        """Keep a row about a search of `rate.rollouts` rollouts in all."""
+        plies = protocol.get("pixels", self.settings.pixels) if rate.ply == WHOLE_GAME else 1
+        agent = {"name": MctsAgent.name, **replace(self.puct, rollouts=rate.rollouts // plies).describe()}
+        where = {} if rate.ply == WHOLE_GAME else {"ply": rate.ply}
+        told = {"pixels": self.settings.pixels, "of": SEARCH, "threads": rate.threads, "games": rate.games, **where, **protocol}
+        source = replace(self.source, indices=indices, seconds=rate.seconds, judge=judge or self.judge)
+        self.rows.append(source.row(metric, value, told, {"honest": agent, "liar": agent}))
+
+
+def measure_leaves(bench: Bench) -> None:
+    """Leaves per second beside a matrix product of the same layer."""
+    for judge in bench.judges:
+        rates = bench.leaves(judge)
+        product = rates[PRODUCT]
+        bench.say(f"leaves  {judge.name}, layer {product.layer[0]} x {product.layer[1]}, one core")
+        for rate in rates.values():
+            share = rate.per_second / product.per_second
+            protocol = {"part": "leaves", "pixels": bench.settings.pixels, "of": rate.of, "layer": list(rate.layer), "threads": 1}
+            protocol["rows"] = rate.rows
+            bench.add(LEAVES, rate.per_second, protocol, [0], bench.settings.seconds, judge)
+            if rate.of != PRODUCT:
+                bench.add(SHARE, share, {**protocol, "against": PRODUCT}, [0], bench.settings.seconds, judge)
+            bench.say(f"  {rate.of:14} {rate.per_second / 1e6:7.2f} M/s  {rate.gflops:6.1f} GFLOP/s  {share:5.0%} of the matrix product")
+
+
+def measure_search(bench: Bench) -> None:
+    """Rollouts and leaves per second of whole games and ply by ply, on one core and on all."""
+    indices = range(bench.settings.images)
+    for judge in bench.judges:
+        leaves = bench.leaves(judge)
+        for threads in sorted({1, bench.threads if judge is bench.judge else 1}):
+            plies = bench.time(judge, indices, threads=threads)
+            whole = whole_game(plies)
+            bench.say(f"search  {judge.name}, {_threads(threads)}: {_rate(whole)}, in all {whole.per_core * threads / 1e6:.3f} M")
+            for rate in (whole, *plies):
+                protocol = {"part": "search"}
+                bench.add_search(ROLLOUTS, rate.per_core, rate, protocol, indices, judge)
+                bench.add_search(LEAVES, rate.leaves_per_core, rate, protocol, indices, judge)
+                shares = {against: rate.leaves_per_core / leaves[against].per_second for against in (WHOLE_LEAF, PRODUCT)}
+                if threads > 1:
+                    continue
+                for against, share in shares.items():
+                    bench.add_search(SHARE, share, rate, {**protocol, "against": against}, indices, judge)
+                name = "whole game" if rate.ply == WHOLE_GAME else f"ply {rate.ply}"
+                judged = rate.judged / (rate.games * rate.rollouts)
+                bench.say(
+                    f"  {name:10} {_rate(rate)}, {judged:4.0%} judged: {shares[WHOLE_LEAF]:4.0%} of the time in leaves,"
+                    f" {shares[PRODUCT]:4.0%} of the matrix product's rate"
+                )
+
+
+def measure_contenders(bench: Bench) -> None:
+    """Ours beside the same search in PyTorch and in OpenSpiel, at the first move."""
+    settings = bench.settings
+    games, seeds = games_about(bench.digits, range(settings.images), settings.pixels)
+    rollouts, c_puct = settings.contender_rollouts, bench.puct.c_puct
+    bench.say(f"side by side, {rollouts:,} rollouts for the first move, one core")
+    ours = 0.0
+    for name, rate in contenders.contend(bench.judge.weights, games, seeds, rollouts, c_puct, settings.repeats):
+        ours = ours or rate.per_core
+        indices = range(-(-rate.games // ALL_LIES))
+        bench.add_search(ROLLOUTS, rate.per_core, rate, {"part": "contenders", "of": name}, indices)
+        bench.say(f"  {name:10} {rate.per_core:11,.0f} rollouts/s  {rate.games:3} games  ours is {ours / rate.per_core:6.1f} times as fast")
+    if not contenders.has_open_spiel():
+        bench.say(f"  {contenders.INSTALL_OPEN_SPIEL}")
+
+
+def measure_scaling(bench: Bench) -> None:
+    """Whole games with more threads, more legal pixels, more rollouts and more pixels; eight of them for each thread."""
+    bench.say("scaling, whole games")
+    for threads in thread_counts(bench.threads):
+        _scale(bench, "threads", threads, range(threads), lies=GROUP, threads=threads)
+    for index, legal in thin_and_fat(bench.digits):
+        _scale(bench, "legal pixels", legal, [index], lies=GROUP)
+    for rollouts in bench.settings.scale_rollouts:
+        whole = _scale(bench, "rollouts", rollouts, range(GROUP), lies=1, rollouts=rollouts)
+        size = Puct(bench.judge.weights, replace(bench.puct, rollouts=rollouts)).bytes_per_tree()
+        bench.add_search("bytes_per_tree", size, whole, {"part": "rollouts"}, range(GROUP))
+        bench.say(f"    {size / 2**20:.2f} MiB per tree, {size / rollouts:.0f} bytes per rollout")
+    for pixels in bench.settings.scale_pixels:
+        _scale(bench, "pixels", pixels, range(GROUP), lies=1, pixels=pixels)
+
+
+def _scale(bench: Bench, part: str, value: int, indices: Sequence[int], **more: Any) -> SearchRate:
+    whole = whole_game(bench.time(bench.judge, indices, **more))
+    protocol = {"part": part, **({"legal_pixels": value} if part == "legal pixels" else {}), **_only(more, "pixels")}
+    bench.add_search(ROLLOUTS, whole.per_core, whole, protocol, indices)
+    a_game = whole.seconds * whole.threads / whole.games
+    bench.say(f"  {value:7,} {part:12} {_rate(whole)} per core, {1000 * a_game:8.1f} ms of a core per game")
+    return whole
+
+
+def _only(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {name: values[name]} if name in values else {}
+
+
+def _rate(rate: SearchRate) -> str:
+    return f"{rate.per_core / 1e6:.3f} M rollouts/s"
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'s' if count > 1 else ''}"
+
+
+MEASURES: Final[Mapping[str, Callable[[Bench], None]]] = dict(
+    zip(PARTS, (measure_leaves, measure_search, measure_contenders, measure_scaling), strict=True)
+)

@@ -71,6 +71,7 @@ class SearchResult:
     moves: NDArray[np.int16]  # (B,) the most visited pixel
     visits: NDArray[np.int32]  # (B, 784) root visits; all zero where the last ply was solved instead
     values: NDArray[np.float32]  # (B,) root value in [-1, 1] for the seat to move
+    judged: NDArray[np.int64]  # (B,) sets of pixels shown to the judge
 
 
 class Puct:
@@ -98,7 +99,10 @@ class Puct:
             raise UserError("a debate is over: there is no move to search for")
         settings = self.settings
         result = SearchResult(
-            np.full(games.size, -1, np.int16), np.zeros((games.size, PIXELS_PER_IMAGE), np.int32), np.zeros(games.size, np.float32)
+            np.full(games.size, -1, np.int16),
+            np.zeros((games.size, PIXELS_PER_IMAGE), np.int32),
+            np.zeros(games.size, np.float32),
+            np.zeros(games.size, np.int64),
         )
         if games.size == 0:
             return result
@@ -106,7 +110,7 @@ class Puct:
         last = (games.counts == games.pixels - 1) & settings.exact_last_ply
         if last.all():
             leads = np.empty(games.size, np.float32)
-            rollout.solve_last_ply(positions, self._leaf, result.moves, leads)
+            rollout.solve_last_ply(positions, self._leaf, result.moves, leads, result.judged)
             values = np.where(leads > 0, 1.0, -1.0) if settings.value == "win" else np.tanh(0.5 * leads)
             result.values[:] = np.where(games.movers() == 0, values, -values)
             return result
@@ -114,6 +118,7 @@ class Puct:
             for part in (np.flatnonzero(last), np.flatnonzero(~last)):
                 found = self.search(games.select(part), seeds[part])
                 result.moves[part], result.visits[part], result.values[part] = found.moves, found.visits, found.values
+                result.judged[part] = found.judged
             return result
         arena = self._trees(games, positions)
         options = rollout.Options(
@@ -125,7 +130,7 @@ class Puct:
             settings.reuse_tree,
         )
         rollout.search_games(
-            arena, positions, options, self._leaf, np.asarray(seeds, np.uint64), result.visits, result.values, result.moves
+            arena, positions, options, self._leaf, np.asarray(seeds, np.uint64), result.visits, result.values, result.moves, result.judged
         )
         return result
 

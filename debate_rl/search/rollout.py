@@ -121,7 +121,7 @@ def _draw_pixel(total, taken, n_taken, siblings, states, slot):  # type: ignore[
 
 
 @inlined_fastmath
-def _relu_sum(base, columns, taken, start, stop, out):  # type: ignore[no-untyped-def]
+def relu_sum(base, columns, taken, start, stop, out):  # type: ignore[no-untyped-def]
     """`relu(base + the columns of taken[start:stop])` into `out`. Three columns a pass: fewer trips through memory."""
     width = base.shape[0]
     for k in range(width):
@@ -144,7 +144,7 @@ def _relu_sum(base, columns, taken, start, stop, out):  # type: ignore[no-untype
 
 
 @inlined
-def _lead(second, leaf, label, lie):  # type: ignore[no-untyped-def]
+def honest_lead(second, leaf, label, lie):  # type: ignore[no-untyped-def]
     """The honest seat's lead in logits from one row of the second hidden layer."""
     own = class_logit(second, leaf, label)
     if lie != NO_LIE:
@@ -177,13 +177,13 @@ def _best_reply(base, columns, total, taken, n_taken, leaf, label, lie, honest, 
         while pixel < total and rows < block:
             if not _among(taken, n_taken, pixel):
                 taken[n_taken] = pixel
-                _relu_sum(base, columns, taken, n_taken, n_taken + 1, hidden[rows])
+                relu_sum(base, columns, taken, n_taken, n_taken + 1, hidden[rows])
                 rows_of[rows] = pixel
                 rows += 1
             pixel += 1
         second_layer(hidden, leaf, second, rows)
         for row in range(rows):
-            lead = _lead(second[row], leaf, label, lie)
+            lead = honest_lead(second[row], leaf, label, lie)
             if best_pixel < 0 or (lead != best_lead and (lead > best_lead) == honest):
                 best_lead = lead
                 best_pixel = rows_of[row]
@@ -205,7 +205,8 @@ def _back_up(arena, slot, path, depth, value, mover):  # type: ignore[no-untyped
 
 @inlined
 def _descend(arena, slot, positions, game, options, base, taken, path, leaf, scores, states, hidden, scratch, scratch_second):  # type: ignore[no-untyped-def]
-    """One rollout's way down. Returns its depth, and whether the leaf's hidden row was written and waits for the judge.
+    """One rollout's way down. Returns its depth, whether the leaf's hidden row was written and waits for the judge, and how many sets of
+    pixels the rollout takes to the judge in all.
 
     A leaf whose value is known already (a finished game seen before, an exactly solved last ply) is backed up at once.
     """
@@ -234,7 +235,7 @@ def _descend(arena, slot, positions, game, options, base, taken, path, leaf, sco
             own = arena.mean[slot, child]
             value = own if (mover + depth - 1) % 2 == HONEST else -own
             _back_up(arena, slot, path, depth, value, mover)
-            return depth, False
+            return depth, False, np.int64(0)
         start = max(np.int64(0), np.int64(arena.children[slot, node]))
         siblings = arena.action[slot, start : start + np.int64(arena.n_children[slot, node])]
         pixel = _draw_pixel(total, taken, taken_now, siblings, states, slot)
@@ -259,18 +260,18 @@ def _descend(arena, slot, positions, game, options, base, taken, path, leaf, sco
             )  # fmt: skip
             arena.children[slot, child] = TERMINAL
             _back_up(arena, slot, path, depth, _value(lead, options.value), mover)
-            return depth, False
+            return depth, False, total - taken_now
         stop = taken_now
         if options.leaf == PLAYOUT:
             while stop < length:
                 taken[stop] = _draw_pixel(total, taken, stop, siblings[:0], states, slot)
                 stop += 1
-        _relu_sum(base, columns, taken, count, stop, hidden)
-        return depth, True
+        relu_sum(base, columns, taken, count, stop, hidden)
+        return depth, True, np.int64(1)
 
 
 @jit
-def _search_group(arena, slots, games, positions, options, leaf, states):  # type: ignore[no-untyped-def]
+def _search_group(arena, slots, games, positions, options, leaf, states, judged):  # type: ignore[no-untyped-def]
     """Run all rollouts of a few games' roots in lock-step. `slots[i]` is the tree of `games[i]`."""
     group = len(games)
     width = positions.columns.shape[2]
@@ -288,6 +289,7 @@ def _search_group(arena, slots, games, positions, options, leaf, states):  # typ
     scratch = np.zeros((33, width), np.float32)
     scratch_second = np.zeros((33, second_width), np.float32)
     left = np.full(group, options.rollouts, np.int64)
+    sets = np.zeros(group, np.int64)
     for i in range(group):
         game = games[i]
         if not (options.reuse and arena.used[slots[i]] > 0):
@@ -302,21 +304,24 @@ def _search_group(arena, slots, games, positions, options, leaf, states):  # typ
         for i in range(group):
             while left[i] > 0:
                 left[i] -= 1
-                depths[i], judged = _descend(
+                depths[i], waits, leaves = _descend(
                     arena, slots[i], positions, games[i], options, base[i], taken[i], path[i], leaf, scores, states, hidden[rows],
                     scratch, scratch_second,
                 )  # fmt: skip
-                if judged:
+                sets[i] += leaves
+                if waits:
                     waiting[rows] = i
                     rows += 1
                     break
         if rows == 0:
+            for i in range(group):
+                judged[games[i]] = sets[i]
             return
         second_layer(hidden, leaf, second, rows)
         for row in range(rows):
             i = waiting[row]
             game = games[i]
-            value = _value(_lead(second[row], leaf, positions.labels[game], positions.lies[game]), options.value)
+            value = _value(honest_lead(second[row], leaf, positions.labels[game], positions.lies[game]), options.value)
             mover = (np.int64(positions.first[game]) + np.int64(positions.counts[game])) % 2
             _back_up(arena, slots[i], path[i], depths[i], value, mover)
 
@@ -350,8 +355,8 @@ def _read_root(arena, slot, game, positions, states, visits, values, moves):  # 
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def search_games(arena, positions, options, leaf, seeds, visits, values, moves):  # type: ignore[no-untyped-def]
-    """Search every game's position. `seeds (B,)` uint64; fills `visits (B, 784)`, `values (B,)` and `moves (B,)`.
+def search_games(arena, positions, options, leaf, seeds, visits, values, moves, judged):  # type: ignore[no-untyped-def]
+    """Search every game's position. `seeds (B,)` uint64; fills `visits (B, 784)`, `values (B,)`, `moves (B,)` and `judged (B,)`.
 
     Without tree reuse a thread's trees live in its own `GROUP` slots, so memory does not grow with the number of games; with it, game `i`
     keeps slot `i`.
@@ -366,14 +371,15 @@ def search_games(arena, positions, options, leaf, seeds, visits, values, moves):
         for i in range(size):
             states[slots[i]] = seeds[games[i]]
         if options.rollouts > 0:
-            _search_group(arena, slots, games, positions, options, leaf, states)
+            _search_group(arena, slots, games, positions, options, leaf, states, judged)
         for i in range(size):
             _read_root(arena, slots[i], games[i], positions, states, visits, values, moves)
 
 
 @jit
-def solve_last_ply(positions, leaf, moves, leads):  # type: ignore[no-untyped-def]
-    """The best last pixel of each game with one pixel to go, judged exactly: fills `moves (B,)` and the honest seat's `leads (B,)`."""
+def solve_last_ply(positions, leaf, moves, leads, judged):  # type: ignore[no-untyped-def]
+    """The best last pixel of each game with one pixel to go, judged exactly: fills `moves (B,)`, the honest seat's `leads (B,)` and
+    `judged (B,)`."""
     width = positions.columns.shape[2]
     scratch = np.zeros((33, width), np.float32)
     second = np.zeros((33, leaf.w2t.shape[0]), np.float32)
@@ -394,3 +400,4 @@ def solve_last_ply(positions, leaf, moves, leads):  # type: ignore[no-untyped-de
         )  # fmt: skip
         moves[game] = positions.pixels[image, pixel]
         leads[game] = lead
+        judged[game] = np.int64(positions.n_pixels[image]) - length + 1

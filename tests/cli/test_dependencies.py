@@ -10,6 +10,8 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+# Modules of a package that only an extra installs, so that it may be missing here: module -> (package, extra).
+OF_EXTRAS = {"open_spiel": ("open-spiel", "bench"), "pyspiel": ("open-spiel", "bench")}
 
 
 def imported() -> set[str]:
@@ -25,9 +27,10 @@ def imported() -> set[str]:
     return names - set(sys.stdlib_module_names) - {"debate_rl"}
 
 
-def declared() -> set[str]:
+def declared(extra: str | None = None) -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return {_plain(re.split(r"[<>=!~\[ ]", requirement)[0]) for requirement in project["dependencies"]}
+    requirements = project["dependencies"] if extra is None else project["optional-dependencies"][extra]
+    return {_plain(re.split(r"[<>=!~\[ ]", requirement)[0]) for requirement in requirements}
 
 
 def _plain(name: str) -> str:
@@ -36,8 +39,12 @@ def _plain(name: str) -> str:
 
 def test_everything_imported_is_declared() -> None:
     owners = packages_distributions()
-    missing = {name for name in imported() if not {_plain(owner) for owner in owners.get(name, [name])} & declared()}
+    names = imported()
+    missing = {name for name in names - set(OF_EXTRAS) if not {_plain(owner) for owner in owners.get(name, [name])} & declared()}
     assert missing == set()
+    assert names >= set(OF_EXTRAS)
+    for package, extra in OF_EXTRAS.values():
+        assert package in declared(extra) and package not in declared()
 
 
 def test_scipy_is_declared_only_if_it_is_imported() -> None:

@@ -264,55 +264,42 @@ def test_judge_evaluate_shows_the_pixels_that_the_card_names(cli: Run, tmp_path:
 
 
 def test_bench_writes_a_row_for_all_it_measures_and_replaces_them(cli: Run, tmp_path: Path) -> None:
-    from debate_rl.evaluation.report.markdown import speed_markdown
-    from debate_rl.evaluation.report.rows import DASH
+    from debate_rl.evaluation.report.speed import contenders_markdown, leaves_markdown, scaling_markdown, search_markdown
 
-    words = ("bench", "agent.rollouts=50", "images=1", "seconds=0.02", "threads=1")
+    words = ("bench", "agent.rollouts=50", "images=1", "seconds=0.02", "repeats=1", "threads=1", "contender_rollouts=20")
+    words += ("scale_rollouts=[10,40]", "scale_pixels=[2]")
     assert cli(*words).code == 0
     code, out, err = cli(*words)
     assert code == 0, err
     (folder,) = (tmp_path / "outputs" / "bench").iterdir()
-    rows = results.read(folder / "results.jsonl")
-    assert [(row.metric, row.protocol.get("of"), row.protocol.get("ply")) for row in rows] == [
-        ("leaves_per_second_per_core", "matrix product", None),
-        ("leaves_per_second_per_core", "kernel", None),
-        ("rollouts_per_second_per_core", None, None),
-        ("rollouts_per_second_per_core", None, 1),
-        ("leaf_rate_share", "kernel", 1),
-        *(("rollouts_per_second_per_core", None, ply) for ply in range(2, 7)),
-    ]
-    assert rows[4].value == pytest.approx(rows[3].value / rows[1].value) and folder.name.endswith(rows[0].config_hash)
-    shares = [line.split()[1] for line in out.splitlines() if "of the kernel's leaf rate" in line]
-    assert shares == ["1", "2", "3", "4"], "the last two plies mostly need no judge"
-    table = speed_markdown([row.to_dict() for row in rows]).splitlines()[2:]
-    assert len({tuple(line.split("|")[1:5]) for line in table}) == len(table) == len(rows) - 1
-    assert table[0].startswith(f"| leaves per second per core | matrix product | 1 | {DASH} |")
-    assert table[3].startswith("| rollouts per second per core | search | 1 | 1 |")
+    rows = [row.to_dict() for row in results.read(folder / "results.jsonl")]
+    parts = [row["protocol"]["part"] for row in rows]
+    assert list(dict.fromkeys(parts)) == ["leaves", "search", "contenders", "threads", "legal pixels", "rollouts", "pixels"]
+    assert folder.name.endswith(rows[0]["config_hash"])
+    by = {
+        (row["metric"], row["judge"]["name"], row["protocol"].get("of")): row["value"]
+        for row in rows
+        if row["protocol"]["part"] == "leaves"
+    }
+    leaves, share = ("leaves_per_second_per_core", "leaf_rate_share")
+    for judge in ("mlp-6", "random-256-64"):
+        assert by[share, judge, "whole leaf"] == pytest.approx(by[leaves, judge, "whole leaf"] / by[leaves, judge, "matrix product"])
+    assert len(leaves_markdown(rows).splitlines()) == 2 + 2 * 3
+    assert len(search_markdown(rows).splitlines()) == 2 + 2 * (1 + 6)  # whole games and six plies
+    assert contenders_markdown(rows).splitlines()[2].startswith("| search | 20 |")
+    assert contenders_markdown(rows).splitlines()[2].endswith("| 1.0 |")
+    scaling = [line.split(" | ")[:2] for line in scaling_markdown(rows).splitlines()[2:]]
+    assert [line for line in scaling if "rollouts" in line[0]] == [["| rollouts per move", "10"], ["| rollouts per move", "40"]]
+    assert ["| pixels in a game", "2"] in scaling and ["| threads", "1"] in scaling
+    assert "ours is" in out and "MiB per tree" in out
 
 
-def test_bench_does_not_bound_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    from debate_rl.agents.mcts import MctsAgent
-    from debate_rl.cli import bench
-    from debate_rl.evaluation.speed import Timed
-    from debate_rl.judges.pretrained import load_judge
-    from debate_rl.search.puct import PuctSettings
-
-    def leaves(name: str) -> Any:
-        return lambda weights, seconds: Timed(name, 100.0, 1, {"layer": [256, 32], "rows": 8, "gflops": 1.0})
-
-    def search(*given: Any, pixels: int, threads: int, **more: Any) -> list[Timed]:
-        return [Timed(f"ply {ply + 1}", 150.0, threads, {"seconds": 1.0, "games": 1, "rollouts": 150}) for ply in range(pixels)]
-
-    monkeypatch.setattr(bench.speed, "matrix_product_rate", leaves("matrix product"))
-    monkeypatch.setattr(bench.speed, "kernel_rate", leaves("kernel"))
-    monkeypatch.setattr(bench.speed, "search_rates", search)
-    judge = load_judge("mlp-6")
-    agent: Any = MctsAgent(judge.weights, PuctSettings())
-    for pixels, shares in ((6, [1.5]), (2, [])):
-        settings = bench.Settings(judged_by="mlp-6", agent={"name": "mcts"}, pixels=pixels)
-        rows = bench.measure(settings, judge, agent, None, 2, lambda line: None, {})  # type: ignore[arg-type]
-        assert [row.value for row in rows if row.metric == "leaf_rate_share"] == shares
-        assert {row.value for row in rows if row.protocol.get("threads") == 2} == {75.0}
+def test_bench_measures_the_parts_asked_for(cli: Run, tmp_path: Path) -> None:
+    assert cli("bench", "parts=[leaves]", "seconds=0.02", "threads=1").code == 0
+    (folder,) = (tmp_path / "outputs" / "bench").iterdir()
+    assert {row.protocol["part"] for row in results.read(folder / "results.jsonl")} == {"leaves"}
+    wrong = cli("bench", "parts=[leafs]", "threads=1")
+    assert wrong.code == 2 and "parts lists 'leafs'; choose among leaves, search, contenders, scaling" in wrong.err
 
 
 def test_solve_holds_a_runs_games_against_perfect_play_and_goes_on_after_a_stop(cli: Run, tmp_path: Path) -> None:

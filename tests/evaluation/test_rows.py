@@ -1,12 +1,8 @@
-"""Result rows against figures worked out by hand, and the rates of the benchmark."""
+"""Result rows against figures worked out by hand."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +10,10 @@ import pytest
 from debate_rl.evaluation.controls import NoDebate
 from debate_rl.evaluation.protocol import SILENT, Outcomes, Study
 from debate_rl.evaluation.rows import Source, assessment_rows, calibration_row, no_debate_rows, speed_row, study_rows
-from debate_rl.evaluation.speed import Timed, kernel_rate, matrix_product_rate, mean_rate, search_rates
 from debate_rl.evaluation.statistics import wilson
 from debate_rl.judges.assessment import summarize
 from debate_rl.judges.calibration import Reliability
 from debate_rl.judges.pretrained import load_judge
-from debate_rl.search.puct import PuctSettings
 
 MCTS, GREEDY = {"name": "mcts", "rollouts": 7}, {"name": "greedy"}
 PROVENANCE = {"config_hash": "0123456789ab", "code": {"version": "1", "commit": None}, "command": "debate-rl x", "machine": {"cores": 2}}
@@ -159,72 +153,3 @@ def test_a_speed_has_no_interval(source):
     row = speed_row(source, study(), 123.0)
     assert (row.metric, row.value, row.ci95, row.ci_method) == ("rollouts_per_second_per_core", 123.0, None, "")
     assert row.agents["honest"] == MCTS and row.protocol["pixels"] == 4
-
-
-def test_the_mean_rate_weighs_plies_by_their_time():
-    rates = [
-        Timed("ply 1", 100.0, 1, {"seconds": 9.0, "games": 9, "rollouts": 100}),
-        Timed("ply 2", 900.0, 1, {"seconds": 1.0, "games": 9, "rollouts": 100}),
-    ]
-    assert mean_rate(rates) == pytest.approx(180.0)  # 1,800 rollouts in 10 seconds, not (100 + 900) / 2
-
-
-def test_rates_are_positive_and_say_what_they_are_of(judge, mnist_test):
-    for rate in (matrix_product_rate(judge.weights, rows=64, seconds=0.02), kernel_rate(judge.weights, seconds=0.02)):
-        assert rate.per_second > 0 and rate.threads == 1
-        width, second = rate.details["layer"]
-        assert (width, second) == judge.weights.w2.shape
-        assert rate.details["gflops"] == pytest.approx(2e-9 * width * second * rate.per_second)
-    rates = search_rates(judge, mnist_test, PuctSettings(rollouts=5), images=2, pixels=3, threads=1)
-    assert [rate.name for rate in rates] == ["ply 1", "ply 2", "ply 3"]
-    for rate in rates:
-        assert rate.details["games"] == 18 and rate.details["rollouts"] == 5
-        assert rate.per_second == pytest.approx(18 * 5 / rate.details["seconds"]) and rate.per_second > 0
-    slowest, *_, fastest = sorted(rate.per_second for rate in rates)
-    assert slowest <= mean_rate(rates) <= fastest
-
-
-THREADS = """
-import numba, numpy as np
-from debate_rl.data import Digits
-from debate_rl.errors import UserError
-from debate_rl.evaluation import speed
-from debate_rl.judges.pretrained import load_judge
-from debate_rl.search.puct import PuctSettings
-
-images = np.zeros((1, 28, 28), np.uint8)
-images[0, :5] = 200
-digits, judge, settings = Digits("mnist", "test", images, np.array([3], np.uint8), ""), load_judge("mlp-4"), PuctSettings(rollouts=3)
-numba.set_num_threads(3)
-seen = []
-step = speed.step
-speed.step = lambda *given: (seen.append(numba.get_num_threads()), step(*given))
-rates = speed.search_rates(judge, digits, settings, images=1, pixels=2, threads=2)
-assert seen == [2, 2] and [rate.threads for rate in rates] == [2, 2], seen
-assert numba.get_num_threads() == 3
-
-def fail(*given):
-    raise RuntimeError("stop")
-
-speed.step = fail
-for threads, error in ((2, RuntimeError), (5, UserError)):
-    try:
-        speed.search_rates(judge, digits, settings, images=1, pixels=2, threads=threads)
-    except error:
-        assert numba.get_num_threads() == 3
-    else:
-        raise AssertionError(threads)
-print("restored")
-"""
-
-
-def test_the_number_of_threads_is_restored():
-    ran = subprocess.run(
-        [sys.executable, "-c", THREADS],
-        env={**os.environ, "NUMBA_NUM_THREADS": "4"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ran.returncode, ran.stdout) == (0, "restored\n"), ran.stderr

@@ -83,12 +83,13 @@ def test_the_kernel_builds_the_same_tree_as_its_twin(seed, nonzero, pixels, roll
     seeds = seeds_for(games, seed)
     found = Puct(weights, chosen).search(games, seeds)
     got = [
-        (int(found.moves[game]), {int(p): int(found.visits[game, p]) for p in np.flatnonzero(found.visits[game])})
+        (int(found.moves[game]), {int(p): int(found.visits[game, p]) for p in np.flatnonzero(found.visits[game])}, int(found.judged[game]))
         for game in range(games.size)
     ]
 
-    def twins(fused: bool) -> list[tuple[int, dict[int, int]]]:
-        return [Twin(weights, games, game, chosen, int(seeds[game]), fused=fused).search() for game in range(games.size)]
+    def twins(fused: bool) -> list[tuple[int, dict[int, int], int]]:
+        made = [Twin(weights, games, game, chosen, int(seeds[game]), fused=fused) for game in range(games.size)]
+        return [(*twin.search(), twin.judged) for twin in made]
 
     if got != twins(ROUNDINGS[0]):
         assert len(ROUNDINGS) == 2 and got == twins(ROUNDINGS[1])

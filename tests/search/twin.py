@@ -47,8 +47,10 @@ class Twin:
         self.settings = settings
         self.stream = Stream(seed)
         self.known: dict[tuple[int, ...], float] = {}
+        self.judged = 0  # sets that the search shows to the judge, those it has shown before too
 
     def lead(self, taken: list[int]) -> float:
+        self.judged += 1
         key = tuple(sorted(taken))
         if key not in self.known:
             moves = np.array([[self.pixels[i] for i in key]])

@@ -21,7 +21,7 @@ from typing import Final
 
 from debate_rl import results
 from debate_rl.errors import UserError
-from debate_rl.evaluation.report import charts, exact, markdown, variants
+from debate_rl.evaluation.report import charts, exact, markdown, speed, variants
 from debate_rl.evaluation.report.content import CONTROLS, GAPS, BarWords, Content, Control, gather
 from debate_rl.evaluation.report.rows import Row
 from debate_rl.evaluation.report.svg import Board, nest
@@ -48,6 +48,10 @@ TABLES: Final[dict[str, Callable[[Sequence[Row]], str]]] = {
     "losing-moves": exact.losing_moves_markdown,
     "proved": exact.proved_markdown,
     "exploitability": exact.exploitability_markdown,
+    "leaf-speed": speed.leaves_markdown,
+    "search-speed": speed.search_markdown,
+    "contenders": speed.contenders_markdown,
+    "scaling": speed.scaling_markdown,
     "variants": variants.variants_markdown,
     "lies": variants.lies_markdown,
 }

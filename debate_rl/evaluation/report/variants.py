@@ -63,14 +63,15 @@ def strengths_board(rows: Iterable[Row]) -> Board | None:
     """Honest win rate by both sides' rollouts per move, as a heat map; None where nobody searched with unequal budgets."""
     cells: dict[tuple[int, int], list[Row]] = {}
     for row in matching(rows, "honest_win_rate", commit="precommit", lies="worst", first=MEAN):
-        budgets = [agent(row, seat).get("rollouts") if agent(row, seat).get("name") == SEARCH else None for seat in SEATS]
-        if all(type(budget) is int for budget in budgets):
+        honest, liar = (agent(row, seat) for seat in SEATS)
+        budgets = honest.get("rollouts"), liar.get("rollouts")
+        if honest.get("name") == liar.get("name") == SEARCH and isinstance(budgets[0], int) and isinstance(budgets[1], int):
             cells.setdefault((budgets[0], budgets[1]), []).append(row)
     figures = {key: figure for key, found in cells.items() if (figure := best(found))}
-    honest, liar = (sorted({key[seat] for key in figures}) for seat in (0, 1))
-    if len(honest) * len(liar) < 4:
+    down, across = (sorted({key[seat] for key in figures}) for seat in (0, 1))
+    if len(down) * len(across) < 4:
         return None
-    return _heat_map(figures, honest, liar)
+    return _heat_map(figures, down, across)
 
 
 def _heat_map(figures: dict[tuple[int, int], Estimate], honest: Sequence[int], liar: Sequence[int]) -> Board:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from debate_rl import results
 from debate_rl.errors import UserError
 from debate_rl.evaluation.report.docs import DRAWINGS, KINDS, TABLES, draw, stale
 from debate_rl.evaluation.report.rows import Row
@@ -25,14 +26,22 @@ def test_the_repositorys_tables_and_pictures_are_what_their_rows_say() -> None:
     assert stale(ROOT) == [], "run scripts/draw_docs.py"
 
 
-def rows_of_exact_play(run: Run) -> list[Row]:
-    """What `debate-rl solve` would add to a run's rows."""
+def rows_of_other_verbs(run: Run) -> list[Row]:
+    """What `solve`, sweeps of `evaluate` and `bench` would add to a run's rows."""
     base = pick(run.rows, "honest_win_rate", rollouts=40, commit="precommit", lies="worst", first="mean", pixels=4)
     rule = {"game": "pixels", "dataset": "mnist", "pixels": 4, "commit": "precommit", "first": "mean"}
+    strengths = [
+        {**base, "agents": {"honest": {"name": "mcts", "rollouts": own}, "liar": {"name": "mcts", "rollouts": other}}}
+        for own in (1, 2)
+        for other in (1, 2)
+    ]
     return [
         {**base, "agents": {seat: {"name": "exact"} for seat in ("honest", "liar")}},
         {**base, "metric": "proved_share", "protocol": {**rule, "outcome": "honest"}},
         {**base, "metric": "losing_move_rate", "protocol": {**rule, "seat": "honest"}},
+        {**base, "metric": "successful_lie_rate", "protocol": {**rule, "lie": 3}},
+        *strengths,
+        *(row.to_dict() for name in ("exploitability", "bench") for row in results.read(ROOT / "docs" / "results" / f"{name}.jsonl")),
     ]
 
 
@@ -43,7 +52,7 @@ def repository(run: Run, tmp_path: Path) -> Path:
     file = tmp_path / "docs" / "results" / "small.jsonl"
     shutil.copy(run.folder / "results.jsonl", file)
     with file.open("a") as rows:
-        rows.writelines(json.dumps(row) + "\n" for row in rows_of_exact_play(run))
+        rows.writelines(json.dumps(row) + "\n" for row in rows_of_other_verbs(run))
     block = "<!-- drawn: {} docs/results/small.jsonl -->\n<!-- /drawn -->\n"
     (tmp_path / "README.md").write_text("# Title\n\n" + "\nbetween\n\n".join(block.format(kind) for kind in TABLES) + "\nend\n")
     (tmp_path / "docs" / "page.md").write_text("".join(block.format(kind) for kind in DRAWINGS))
@@ -110,13 +119,13 @@ def test_a_changed_row_makes_the_docs_stale(repository: Path) -> None:
     rows = repository / "docs" / "results" / "small.jsonl"
     lines = rows.read_text().splitlines(keepends=True)
     rows.write_text("".join(line for line in lines if '"greedy"' not in line))
-    assert {path.name for path in stale(repository)} == {"README.md", "small-controls.svg"}
+    assert {path.name for path in stale(repository)} == {"README.md", "small-controls.svg", "small-exploitability.svg"}
 
 
 def test_pictures_are_whole_svg_files_with_alternative_texts(repository: Path) -> None:
     drawn = draw(repository)
     pictures = {path: text for path, text in drawn.items() if path.suffix == ".svg"}
-    assert {path.name for path in pictures} == {"small-curve.svg", "small-accuracy.svg", "small-controls.svg"}
+    assert {path.name for path in pictures} == {f"small-{kind.removesuffix('-picture')}.svg" for kind in DRAWINGS}
     page = drawn[repository / "docs" / "page.md"]
     for path, text in pictures.items():
         assert f"](pictures/{path.name})" in page
