@@ -48,7 +48,7 @@ class BestResponseAgent:
         if games.size == 0:
             return np.empty(0, np.int16)
         # A won position stays won whatever the opponent replies; its mistakes are looked for in lost ones.
-        chosen = winning_moves(self._weights, games, budget=self._budget, threads=numba.get_num_threads())
+        chosen = winning_moves(self._weights, games, budget=self._budget, threads=numba.get_num_threads()).moves
         for game in np.flatnonzero((chosen == NO_MOVE) & (games.counts < games.pixels - 1)):
             chosen[game] = self._answer(games.select(np.array([game])), int(seeds[game]))
         lost = np.flatnonzero(chosen == NO_MOVE)

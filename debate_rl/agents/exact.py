@@ -54,5 +54,5 @@ class ExactAgent:
         """One move per debate, `(B,)`; see `Agent.choose`. The seeds are not used."""
         if games.size == 0:
             return np.empty(0, np.int16)
-        found = winning_moves(self._weights, games, budget=self.exact.budget, threads=numba.get_num_threads())
+        found = winning_moves(self._weights, games, budget=self.exact.budget, threads=numba.get_num_threads()).moves
         return np.where(found == NO_MOVE, self._greedy.choose(games, seeds), found).astype(np.int16)

@@ -21,6 +21,7 @@ from debate_rl.evaluation.speed.leaves import PRODUCT, WHOLE_LEAF, LeafRate, lea
 from debate_rl.games.pixels import CLASSES
 from debate_rl.judges.pretrained import Judge
 from debate_rl.results import ResultRow
+from debate_rl.search.exact import LONGEST
 from debate_rl.search.puct import Puct, PuctSettings
 from debate_rl.search.rollout import GROUP
 
@@ -30,7 +31,9 @@ ROLLOUTS: Final = "rollouts_per_second_per_core"
 LEAVES: Final = "leaves_per_second_per_core"
 SHARE: Final = "leaf_rate_share"
 SEARCH: Final = contenders.SEARCH
+EXACT_ROLLOUTS: Final = 100  # a rollout that ends in a proof costs a thousand times as much
 ALL_LIES: Final = CLASSES - 1
+SEARCH_SETTINGS: Final = ("rollouts", "exact_plies")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Settings:
     random_judge: list[int] = field(default_factory=lambda: [256, 64])
     contender_rollouts: int = 1000
     scale_rollouts: list[int] = field(default_factory=lambda: [100, 1000, 10_000, 100_000])
+    scale_exact_plies: list[int] = field(default_factory=lambda: [0, 1, 2, 3])
     scale_pixels: list[int] = field(default_factory=lambda: [2, 4, 6, 8, 10, 12])
 
     def __post_init__(self) -> None:
@@ -62,10 +66,10 @@ class Settings:
         for name, low, high in (("images", 1, 1000), ("repeats", 1, 100), ("contender_rollouts", 1, 1_000_000)):
             if not low <= getattr(self, name) <= high:
                 raise UserError(f"{name} is {getattr(self, name)}; it must lie between {low:,} and {high:,}")
-        for name, high in (("scale_rollouts", 10_000_000), ("scale_pixels", 20)):
+        for name, low, high in (("scale_rollouts", 1, 10_000_000), ("scale_exact_plies", 0, LONGEST), ("scale_pixels", 1, 20)):
             for value in getattr(self, name):
-                if not 1 <= value <= high:
-                    raise UserError(f"{name} lists {value}; each must lie between 1 and {high:,}")
+                if not low <= value <= high:
+                    raise UserError(f"{name} lists {value}; each must lie between {low} and {high:,}")
         if len(self.random_judge) != 2 or any(not 4 <= width <= 4096 or width % 4 for width in self.random_judge):
             raise UserError(f"random_judge is {self.random_judge}; it must be two widths of hidden layers, multiples of 4 up to 4096")
 
@@ -125,9 +129,9 @@ class Bench:
         return self._leaves[judge.name]
 
     def time(self, judge: Judge, indices: Sequence[int], **more: Any) -> list[SearchRate]:
-        """A search of whole games about some images; `more`: `pixels`, `rollouts`, `lies`, `threads`."""
+        """A search of whole games about some images; `more`: `pixels`, `rollouts`, `exact_plies`, `lies`, `threads`."""
         games, seeds = games_about(self.digits, indices, more.get("pixels", self.settings.pixels), more.get("lies", ALL_LIES))
-        puct = replace(self.puct, rollouts=more.get("rollouts", self.puct.rollouts))
+        puct = replace(self.puct, **{name: more[name] for name in SEARCH_SETTINGS if name in more})
         return time_games(judge.weights, puct, games, seeds, threads=more.get("threads", 1), repeats=self.settings.repeats)
 
     def add(
@@ -138,11 +142,19 @@ class Bench:
         self.rows.append(source.row(metric, value, protocol, {}))
 
     def add_search(
-        self, metric: str, value: float, rate: SearchRate, protocol: Mapping[str, Any], indices: Sequence[int], judge: Judge | None = None
+        self,
+        metric: str,
+        value: float,
+        rate: SearchRate,
+        protocol: Mapping[str, Any],
+        indices: Sequence[int],
+        judge: Judge | None = None,
+        exact_plies: int | None = None,
     ) -> None:
         """Keep a row about a search of `rate.rollouts` rollouts in all."""
         plies = protocol.get("pixels", self.settings.pixels) if rate.ply == WHOLE_GAME else 1
-        agent = {"name": MctsAgent.name, **replace(self.puct, rollouts=rate.rollouts // plies).describe()}
+        puct = replace(self.puct, exact_plies=self.puct.exact_plies if exact_plies is None else exact_plies)
+        agent = {"name": MctsAgent.name, **replace(puct, rollouts=rate.rollouts // plies).describe()}
         where = {} if rate.ply == WHOLE_GAME else {"ply": rate.ply}
         told = {"pixels": self.settings.pixels, "of": SEARCH, "threads": rate.threads, "games": rate.games, **where, **protocol}
         source = replace(self.source, indices=indices, seconds=rate.seconds, judge=judge or self.judge)
@@ -166,27 +178,31 @@ def measure_leaves(bench: Bench) -> None:
 
 
 def measure_search(bench: Bench) -> None:
-    """Rollouts and leaves per second of whole games and ply by ply, on one core and on all."""
+    """Rollouts and leaves per second of whole games and ply by ply, on one core and on all, and with the last ply played exactly."""
     indices = range(bench.settings.images)
     for judge in bench.judges:
         leaves = bench.leaves(judge)
-        for threads in sorted({1, bench.threads if judge is bench.judge else 1}):
-            plies = bench.time(judge, indices, threads=threads)
+        ways: list[dict[str, int]] = [{"threads": threads} for threads in sorted({1, bench.threads if judge is bench.judge else 1})]
+        ways.append({"threads": 1, "exact_plies": 1, "rollouts": min(bench.settings.contender_rollouts, bench.puct.rollouts)})
+        for way in ways:
+            plies = bench.time(judge, indices, **way)
             whole = whole_game(plies)
-            bench.say(f"search  {judge.name}, {_threads(threads)}: {_rate(whole)}, in all {whole.per_core * threads / 1e6:.3f} M")
+            threads, exact_plies = whole.threads, way.get("exact_plies")
+            words = f"{_threads(threads)}{', last ply exact' if exact_plies else ''}"
+            bench.say(f"search  {judge.name}, {words}: {_rate(whole)}, in all {whole.per_core * threads / 1e6:.3f} M")
             for rate in (whole, *plies):
                 protocol = {"part": "search"}
-                bench.add_search(ROLLOUTS, rate.per_core, rate, protocol, indices, judge)
-                bench.add_search(LEAVES, rate.leaves_per_core, rate, protocol, indices, judge)
+                bench.add_search(ROLLOUTS, rate.per_core, rate, protocol, indices, judge, exact_plies)
+                bench.add_search(LEAVES, rate.leaves_per_core, rate, protocol, indices, judge, exact_plies)
                 shares = {against: rate.leaves_per_core / leaves[against].per_second for against in (WHOLE_LEAF, PRODUCT)}
                 if threads > 1:
                     continue
                 for against, share in shares.items():
-                    bench.add_search(SHARE, share, rate, {**protocol, "against": against}, indices, judge)
+                    bench.add_search(SHARE, share, rate, {**protocol, "against": against}, indices, judge, exact_plies)
                 name = "whole game" if rate.ply == WHOLE_GAME else f"ply {rate.ply}"
                 judged = rate.judged / (rate.games * rate.rollouts)
                 bench.say(
-                    f"  {name:10} {_rate(rate)}, {judged:4.0%} judged: {shares[WHOLE_LEAF]:4.0%} of the time in leaves,"
+                    f"  {name:10} {_rate(rate)}, {judged:4.2f} leaves each: {shares[WHOLE_LEAF]:4.0%} of the time in leaves,"
                     f" {shares[PRODUCT]:4.0%} of the matrix product's rate"
                 )
 
@@ -219,6 +235,11 @@ def measure_scaling(bench: Bench) -> None:
         size = Puct(bench.judge.weights, replace(bench.puct, rollouts=rollouts)).bytes_per_tree()
         bench.add_search("bytes_per_tree", size, whole, {"part": "rollouts"}, range(GROUP))
         bench.say(f"    {size / 2**20:.2f} MiB per tree, {size / rollouts:.0f} bytes per rollout")
+    for exact_plies in bench.settings.scale_exact_plies:
+        if exact_plies >= bench.settings.pixels or (exact_plies > 1 and bench.puct.value != "win"):
+            continue  # nothing would be searched, or there is no such search
+        few = min(EXACT_ROLLOUTS, bench.puct.rollouts)
+        _scale(bench, "exact plies", exact_plies, range(GROUP), lies=1, rollouts=few, exact_plies=exact_plies)
     for pixels in bench.settings.scale_pixels:
         _scale(bench, "pixels", pixels, range(GROUP), lies=1, pixels=pixels)
 
@@ -226,7 +247,7 @@ def measure_scaling(bench: Bench) -> None:
 def _scale(bench: Bench, part: str, value: int, indices: Sequence[int], **more: Any) -> SearchRate:
     whole = whole_game(bench.time(bench.judge, indices, **more))
     protocol = {"part": part, **({"legal_pixels": value} if part == "legal pixels" else {}), **_only(more, "pixels")}
-    bench.add_search(ROLLOUTS, whole.per_core, whole, protocol, indices)
+    bench.add_search(ROLLOUTS, whole.per_core, whole, protocol, indices, exact_plies=more.get("exact_plies"))
     a_game = whole.seconds * whole.threads / whole.games
     bench.say(f"  {value:7,} {part:12} {_rate(whole)} per core, {1000 * a_game:8.1f} ms of a core per game")
     return whole

@@ -11,17 +11,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from debate_rl.search.compiled import inlined, jit
 
 UNEXPANDED = -1  # `children` of an entry without children
 TERMINAL = -2  # `children` of an entry whose value is exact and never evaluated again
 SIZE_CLASSES = 12  # blocks hold 2, 4, …, 2**12 entries
-
-# Passing eight arrays to a function costs more than most of these bodies, so what runs in every rollout is inlined.
-jit = njit(cache=True, nogil=True, error_model="numpy")
-inlined = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-inlined_fastmath = njit(cache=True, nogil=True, error_model="numpy", fastmath=True, forceinline=True)
 
 
 class Arena(NamedTuple):

@@ -88,13 +88,26 @@ def solve(
     return found
 
 
-def winning_moves(weights: JudgeWeights, games: GameBatch, *, budget: int | None = None, threads: int = 1) -> NDArray[np.int16]:
-    """A move `(B,)` that keeps each debate won for the seat to move; NO_MOVE where there is none, or none was proved to.
+@dataclass(frozen=True)
+class WinningMoves:
+    """What was found for `B` positions.
+
+    Attributes:
+        moves: `(B,)` int16, a move that keeps the debate won for the seat to move; NO_MOVE where there is none, or none was proved to.
+        judged: `(B,)` int64 sets of pixels judged for each; positions about one image and order share what they prove.
+    """
+
+    moves: NDArray[np.int16]
+    judged: NDArray[np.int64]
+
+
+def winning_moves(weights: JudgeWeights, games: GameBatch, *, budget: int | None = None, threads: int = 1) -> WinningMoves:
+    """A move that wins, if there is one, for each of `B` debates.
 
     Arguments and errors are those of `solve`; the budget is per move tried.
     """
     _check(games, budget)
-    moves = np.full(games.size, NO_MOVE, np.int16)
+    found = WinningMoves(np.full(games.size, NO_MOVE, np.int16), np.zeros(games.size, np.int64))
     leaf = leaf_weights(weights)
 
     def find(group: NDArray[np.intp]) -> None:
@@ -105,17 +118,21 @@ def winning_moves(weights: JudgeWeights, games: GameBatch, *, budget: int | None
             if budget is not None:
                 workplace.forget()  # what a budget proves must not depend on the debates that came before
             for place in workplace.guess[size, claim]:
-                if place not in workplace.board.taken[:size] and workplace.value_after(size, int(place), claim, budget) == wanted:
-                    moves[game] = workplace.pixels[place]
+                if place in workplace.board.taken[:size]:
+                    continue
+                value = workplace.value_after(size, int(place), claim, budget)
+                found.judged[game] += workplace.board.judged[0]
+                if value == wanted:
+                    found.moves[game] = workplace.pixels[place]
                     break
 
     _each_group(games, find, threads)
-    return moves
+    return found
 
 
 def by_image_and_order(games: GameBatch) -> list[NDArray[np.intp]]:
-    """The debates in groups that share an image and the seat that moves first."""
-    keys = games.image_of.astype(np.int64) * 2 + games.first
+    """The debates in groups that share an image, its label and the seat that moves first."""
+    keys = (games.image_of.astype(np.int64) * CLASSES + games.labels) * 2 + games.first
     return [np.flatnonzero(keys == key) for key in np.unique(keys)]
 
 
@@ -182,6 +199,7 @@ class _Workplace:
         board.base[size + 1] = board.base[size] + board.columns[place]
         if size + 1 < board.order.shape[0]:
             return self.value(size + 1, claim, budget)
+        board.judged[0] = 1
         return self._value(int(judge_set(board, self.leaf, size + 1, claim)))
 
     def _value(self, outcome: int) -> int:
@@ -195,25 +213,35 @@ def new_board(weights: JudgeWeights, image: NDArray[np.uint8], label: int, pixel
     columns = image_columns(weights, image, pixels)
     width, second = weights.w2.shape
     last_is_honest = (first + length - 1) % 2 == HONEST
-    sizes = [math.comb(len(pixels), size) for size in range(length)]
-    if sum(sizes) >= LARGEST_NUMBER:
-        raise UserError(f"an image with {len(pixels)} pixels to reveal has too many positions to solve games of {length} pixels")
-    binomials = [[math.comb(n, k) if k < length else 0 for k in range(length + 1)] for n in range(len(pixels) + 1)]
+    binomials, smaller = set_numbers(len(pixels), length)
     return Board(
         columns,
         label,
         last_is_honest,
-        _first_guess(weights, columns, label, length, last_is_honest),
+        first_guess(weights, columns, label, length, last_is_honest),
         np.zeros(length, np.int64),
         np.zeros((length + 1, width), np.float32),
         np.zeros((PASS, width), np.float32),
         np.zeros((PASS, second), np.float32),
         np.zeros(PASS, np.int64),
         np.zeros(1, np.int64),
-        np.array(binomials, np.uint64),
-        np.cumsum([1, *sizes]).astype(np.uint64),
+        binomials,
+        smaller,
         np.zeros(length, np.int64),
     )
+
+
+def set_numbers(n_pixels: int, length: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """`Board.binomials` and `Board.smaller`, for images of at most `n_pixels` legal pixels.
+
+    Raises:
+        UserError: more positions than a table can number.
+    """
+    sizes = [math.comb(n_pixels, size) for size in range(length)]
+    if sum(sizes) >= LARGEST_NUMBER:
+        raise UserError(f"an image with {n_pixels} pixels to reveal has too many positions to solve games of {length} pixels")
+    binomials = [[math.comb(n, k) if k < length else 0 for k in range(length + 1)] for n in range(n_pixels + 1)]
+    return np.array(binomials, np.uint64), np.cumsum([1, *sizes]).astype(np.uint64)
 
 
 def new_table(n_pixels: int, length: int, budget: int | None = None) -> Table:
@@ -227,7 +255,7 @@ def new_table(n_pixels: int, length: int, budget: int | None = None) -> Table:
     return Table(np.zeros(slots, np.uint64), np.zeros(1, np.int64))
 
 
-def _first_guess(weights: JudgeWeights, columns: NDArray[np.float32], label: int, length: int, last_is_honest: bool) -> NDArray[np.int16]:
+def first_guess(weights: JudgeWeights, columns: NDArray[np.float32], label: int, length: int, last_is_honest: bool) -> NDArray[np.int16]:
     """`(P, 10, A)` the order in which to try pixels before anything is known: by what each alone does to the judge."""
     hidden = np.maximum(weights.b1 + columns, 0)
     logits = np.maximum(hidden @ weights.w2 + weights.b2, 0) @ weights.w3 + weights.b3  # (A, 10)

@@ -18,20 +18,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from debate_rl.games.pixels import CLASSES
 from debate_rl.judges.kernels import class_logit, second_layer
+from debate_rl.search.compiled import inlined, jit
+from debate_rl.search.leaf import among
 
 OTHER_WINS, LAST_WINS, OPEN = 0, 1, -1
 ALL = (1 << CLASSES) - 1
 CLAIM_BITS = np.uint64(2 * CLASSES)
 LARGEST_NUMBER = 2 ** (64 - 2 * CLASSES)
 FIRST_PASS, PASS = 2, 32  # replies judged at a time: few while the likely ones are tried, then as many as fill the cache
-
-jit = njit(cache=True, nogil=True, error_model="numpy")
-inlined = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)  # passing so many arrays costs more than the body
 
 
 class Table(NamedTuple):
@@ -143,14 +141,6 @@ def _to_front(order, place):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _among(values, count, value):  # type: ignore[no-untyped-def]
-    found = False
-    for i in range(count):
-        found |= values[i] == value
-    return found
-
-
-@inlined
 def _claims_won(second, leaf, label, last_is_honest):  # type: ignore[no-untyped-def]
     """The claims that the last mover wins on a judged set, as bits, from one row of the second hidden layer. A tie is the liar's."""
     own = class_logit(second, leaf, label)
@@ -182,7 +172,7 @@ def _last_ply(board, table, leaf, size, claim):  # type: ignore[no-untyped-def]
         count = 0
         while place < total and count < block:
             pixel = np.int64(order[place])
-            if not _among(board.taken, size, pixel):
+            if not among(board.taken, size, pixel):
                 column = board.columns[pixel]
                 row = board.hidden[count]
                 for k in range(width):
@@ -225,7 +215,7 @@ def prove(board, table, leaf, size, claim, budget):  # type: ignore[no-untyped-d
     outcome = LAST_WINS + OTHER_WINS - settles
     for place in range(len(order)):
         pixel = np.int64(order[place])
-        if _among(board.taken, size, pixel):
+        if among(board.taken, size, pixel):
             continue
         if board.judged[0] >= budget:
             return OPEN

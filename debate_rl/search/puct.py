@@ -12,7 +12,7 @@ the game finished with random pixels, as in Coulom 2006; `partial`: the unfinish
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 import numba
@@ -20,10 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from debate_rl.errors import UserError
-from debate_rl.games.pixels import PIXELS_PER_IMAGE, GameBatch
+from debate_rl.games.pixels import CLASSES, HONEST, NO_MOVE, PIXELS_PER_IMAGE, GameBatch
 from debate_rl.judges.kernels import JudgeWeights, image_columns, leaf_weights
 from debate_rl.search import rollout
 from debate_rl.search.arena import Arena, entries_needed, new_arena, rebase_tree
+from debate_rl.search.endgame import Endgame, solve_last_ply
+from debate_rl.search.exact import LONGEST, first_guess, set_numbers, winning_moves
+from debate_rl.search.leaf import MARGIN, WIN
 
 VERSION: Final = 0  # bump when a change could alter the moves of any search
 
@@ -37,7 +40,9 @@ class PuctSettings:
         c_puct: exploration constant.
         leaf: `playout` or `partial`, see the module.
         value: `win` or `margin`, see the module.
-        exact_last_ply: judge every last pixel instead of sampling it, at the root and wherever the tree reaches the last ply.
+        exact_plies: pixels at the end of a game that are played exactly, at the root and wherever the tree gets there. 1: every last
+            pixel is judged instead of sampling it. 2 or more: the proof search says who wins (`value` must be `win`; some thousand
+            sets are judged for such a position, so fewer rollouts go with it).
         reuse_tree: keep the part of a game's tree below the moves made since its last search (`rollouts` then come on top).
     """
 
@@ -45,7 +50,7 @@ class PuctSettings:
     c_puct: float = 1.0
     leaf: Literal["playout", "partial"] = "playout"
     value: Literal["win", "margin"] = "win"
-    exact_last_ply: bool = False
+    exact_plies: int = 0
     reuse_tree: bool = False
 
     def __post_init__(self) -> None:
@@ -58,6 +63,10 @@ class PuctSettings:
             raise UserError(f"leaf is {self.leaf!r}; it must be 'playout' or 'partial'")
         if self.value not in ("win", "margin"):
             raise UserError(f"value is {self.value!r}; it must be 'win' or 'margin'")
+        if not 0 <= self.exact_plies <= LONGEST:
+            raise UserError(f"exact_plies is {self.exact_plies}; it must lie between 0 and {LONGEST}")
+        if self.exact_plies > 1 and self.value != "win":
+            raise UserError(f"exact_plies is {self.exact_plies}: who wins is proved, not by how much; value={self.value} cannot go with it")
 
     def describe(self) -> dict[str, Any]:
         """All settings, JSON-ready."""
@@ -69,7 +78,7 @@ class SearchResult:
     """What a search found for `B` positions."""
 
     moves: NDArray[np.int16]  # (B,) the most visited pixel
-    visits: NDArray[np.int32]  # (B, 784) root visits; all zero where the last ply was solved instead
+    visits: NDArray[np.int32]  # (B, 784) root visits; all zero where the move was solved instead
     values: NDArray[np.float32]  # (B,) root value in [-1, 1] for the seat to move
     judged: NDArray[np.int64]  # (B,) sets of pixels shown to the judge
 
@@ -106,33 +115,68 @@ class Puct:
         )
         if games.size == 0:
             return result
-        positions = make_positions(self.weights, games)
-        last = (games.counts == games.pixels - 1) & settings.exact_last_ply
-        if last.all():
-            leads = np.empty(games.size, np.float32)
-            rollout.solve_last_ply(positions, self._leaf, result.moves, leads, result.judged)
-            values = np.where(leads > 0, 1.0, -1.0) if settings.value == "win" else np.tanh(0.5 * leads)
-            result.values[:] = np.where(games.movers() == 0, values, -values)
-            return result
-        if last.any():
-            for part in (np.flatnonzero(last), np.flatnonzero(~last)):
+        left = games.pixels - games.counts
+        ways = np.where(left > settings.exact_plies, 0, np.minimum(left, 2))
+        for way, play in enumerate((self._grow_trees, self._play_last_ply, self._play_end)):
+            part = np.flatnonzero(ways == way)
+            if len(part) == games.size:
+                play(games, seeds, result)
+            elif len(part):
                 found = self.search(games.select(part), seeds[part])
-                result.moves[part], result.visits[part], result.values[part] = found.moves, found.visits, found.values
-                result.judged[part] = found.judged
-            return result
+                for name in ("moves", "visits", "values", "judged"):
+                    getattr(result, name)[part] = getattr(found, name)
+        return result
+
+    def _play_last_ply(self, games: GameBatch, seeds: NDArray[np.uint64], result: SearchResult) -> None:
+        """Fill in the best last pixels."""
+        leads = np.empty(games.size, np.float32)
+        solve_last_ply(make_positions(self.weights, games), self._leaf, result.moves, leads, result.judged)
+        values = np.where(leads > 0, 1.0, -1.0) if self.settings.value == "win" else np.tanh(0.5 * leads)
+        result.values[:] = np.where(games.movers() == HONEST, values, -values)
+
+    def _play_end(self, games: GameBatch, seeds: NDArray[np.uint64], result: SearchResult) -> None:
+        """Fill in winning moves; where there is none, what a search finds best against an opponent who may err."""
+        found = winning_moves(self.weights, games, threads=numba.get_num_threads())
+        result.moves[:], result.judged[:] = found.moves, found.judged
+        lost = np.flatnonzero(found.moves == NO_MOVE)
+        result.values[:] = 1.0
+        if len(lost):
+            hoping = Puct(self.weights, replace(self.settings, exact_plies=0)).search(games.select(lost), seeds[lost])
+            result.moves[lost], result.visits[lost], result.values[lost] = hoping.moves, hoping.visits, -1.0
+            result.judged[lost] += hoping.judged
+
+    def _grow_trees(self, games: GameBatch, seeds: NDArray[np.uint64], result: SearchResult) -> None:
+        """Fill in what a tree search finds."""
+        settings = self.settings
+        positions = make_positions(self.weights, games)
         arena = self._trees(games, positions)
         options = rollout.Options(
             settings.rollouts,
             np.float32(settings.c_puct),
             rollout.PLAYOUT if settings.leaf == "playout" else rollout.PARTIAL,
-            rollout.WIN if settings.value == "win" else rollout.MARGIN,
-            settings.exact_last_ply,
+            WIN if settings.value == "win" else MARGIN,
+            settings.exact_plies,
             settings.reuse_tree,
         )
         rollout.search_games(
-            arena, positions, options, self._leaf, np.asarray(seeds, np.uint64), result.visits, result.values, result.moves, result.judged
-        )
-        return result
+            arena, positions, options, self._leaf, self._endgame(games, positions), np.asarray(seeds, np.uint64), result.visits,
+            result.values, result.moves, result.judged,
+        )  # fmt: skip
+
+    def _endgame(self, games: GameBatch, positions: rollout.Positions) -> Endgame:
+        """What the proof search needs to know of the games."""
+        length = games.pixels
+        if self.settings.exact_plies < 2:
+            nothing = np.zeros((0, 0), np.uint64)
+            return Endgame(np.zeros((0, 0, 0, 0), np.int16), np.zeros(0, np.int32), nothing, nothing[0:0].reshape(-1))
+        binomials, smaller = set_numbers(positions.columns.shape[1], length)
+        keys, guess_of = np.unique(np.stack([positions.image_of, games.labels, games.first], axis=1), axis=0, return_inverse=True)
+        guesses = np.zeros((len(keys), length, CLASSES, positions.columns.shape[1]), np.int16)
+        for guess, (image, label, first) in zip(guesses, keys.tolist(), strict=True):
+            count = int(positions.n_pixels[image])
+            last_is_honest = (first + length - 1) % 2 == HONEST
+            guess[:, :, :count] = first_guess(self.weights, positions.columns[image, :count], label, length, last_is_honest)
+        return Endgame(guesses, guess_of.reshape(-1).astype(np.int32), binomials, smaller)
 
     def bytes_per_tree(self) -> int:
         """Memory of one tree, fixed by the number of rollouts."""

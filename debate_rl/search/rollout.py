@@ -15,14 +15,17 @@ import numpy as np
 from numba import get_thread_id, njit, prange
 from numpy.typing import NDArray
 
-from debate_rl.games.pixels import HONEST, NO_LIE
-from debate_rl.judges.kernels import class_logit, second_layer
-from debate_rl.search.arena import TERMINAL, add_child, inlined, inlined_fastmath, jit, reset_tree
+from debate_rl.games.pixels import HONEST
+from debate_rl.judges.kernels import second_layer
+from debate_rl.search.arena import TERMINAL, add_child, reset_tree
+from debate_rl.search.compiled import inlined, inlined_fastmath, jit
+from debate_rl.search.endgame import endgame_memory, position_value
+from debate_rl.search.leaf import among, honest_lead, leaf_value, relu_sum
 
 GROUP = 8  # trees advanced together: enough leaves to fill a judge pass, few enough to stay near the core
 
 PLAYOUT, PARTIAL = 0, 1
-WIN, MARGIN = 0, 1
+KNOWN, WAIT, SOLVE = 0, 1, 2  # what a leaf needs: nothing, the judge, or exact play
 
 
 class Positions(NamedTuple):
@@ -46,7 +49,7 @@ class Options(NamedTuple):
     c_puct: np.float32
     leaf: int  # PLAYOUT or PARTIAL
     value: int  # WIN or MARGIN
-    exact_last_ply: bool
+    exact_plies: int  # positions with at most so many pixels to go are solved
     reuse: bool  # slots hold a tree to go on from where `used > 0`
 
 
@@ -104,90 +107,12 @@ def _select(arena, slot, node, unvisited, prior, c_puct, scores, states):  # typ
 
 
 @inlined
-def _among(values, count, value):  # type: ignore[no-untyped-def]
-    found = False
-    for i in range(count):
-        found |= values[i] == value
-    return found
-
-
-@inlined
 def _draw_pixel(total, taken, n_taken, siblings, states, slot):  # type: ignore[no-untyped-def]
     """A uniformly random legal pixel outside `taken[:n_taken]` and `siblings`. There must be one."""
     while True:
         pixel = _random_below(states, slot, total)
-        if not _among(taken, n_taken, pixel) and not _among(siblings, len(siblings), pixel):
+        if not among(taken, n_taken, pixel) and not among(siblings, len(siblings), pixel):
             return pixel
-
-
-@inlined_fastmath
-def relu_sum(base, columns, taken, start, stop, out):  # type: ignore[no-untyped-def]
-    """`relu(base + the columns of taken[start:stop])` into `out`. Three columns a pass: fewer trips through memory."""
-    width = base.shape[0]
-    for k in range(width):
-        out[k] = base[k]
-    i = start
-    while i + 2 < stop:
-        a = columns[taken[i]]
-        b = columns[taken[i + 1]]
-        c = columns[taken[i + 2]]
-        for k in range(width):
-            out[k] += a[k] + b[k] + c[k]
-        i += 3
-    while i < stop:
-        a = columns[taken[i]]
-        for k in range(width):
-            out[k] += a[k]
-        i += 1
-    for k in range(width):
-        out[k] = max(np.float32(0.0), out[k])
-
-
-@inlined
-def honest_lead(second, leaf, label, lie):  # type: ignore[no-untyped-def]
-    """The honest seat's lead in logits from one row of the second hidden layer."""
-    own = class_logit(second, leaf, label)
-    if lie != NO_LIE:
-        return own - class_logit(second, leaf, lie)
-    rival = np.float32(-np.inf)
-    for klass in range(leaf.w3t.shape[0]):
-        if klass != label:
-            rival = max(rival, class_logit(second, leaf, klass))
-    return own - rival
-
-
-@inlined
-def _value(lead, mode):  # type: ignore[no-untyped-def]
-    """A lead as a value for the honest seat. A tie is the liar's."""
-    if mode == WIN:
-        return np.float32(1.0) if lead > 0 else np.float32(-1.0)
-    return np.float32(np.tanh(0.5 * lead))
-
-
-@jit
-def _best_reply(base, columns, total, taken, n_taken, leaf, label, lie, honest, hidden, second):  # type: ignore[no-untyped-def]
-    """The best last pixel for the seat to move, and the honest seat's lead after it: every reply is judged."""
-    best_pixel = np.int64(-1)
-    best_lead = np.float32(0.0)
-    block = hidden.shape[0] - hidden.shape[0] % 2
-    rows_of = np.empty(block, np.int64)
-    pixel = np.int64(0)
-    while pixel < total:
-        rows = 0
-        while pixel < total and rows < block:
-            if not _among(taken, n_taken, pixel):
-                taken[n_taken] = pixel
-                relu_sum(base, columns, taken, n_taken, n_taken + 1, hidden[rows])
-                rows_of[rows] = pixel
-                rows += 1
-            pixel += 1
-        second_layer(hidden, leaf, second, rows)
-        for row in range(rows):
-            lead = honest_lead(second[row], leaf, label, lie)
-            if best_pixel < 0 or (lead != best_lead and (lead > best_lead) == honest):
-                best_lead = lead
-                best_pixel = rows_of[row]
-    return best_pixel, best_lead
 
 
 @inlined
@@ -204,11 +129,9 @@ def _back_up(arena, slot, path, depth, value, mover):  # type: ignore[no-untyped
 
 
 @inlined
-def _descend(arena, slot, positions, game, options, base, taken, path, leaf, scores, states, hidden, scratch, scratch_second):  # type: ignore[no-untyped-def]
-    """One rollout's way down. Returns its depth, whether the leaf's hidden row was written and waits for the judge, and how many sets of
-    pixels the rollout takes to the judge in all.
-
-    A leaf whose value is known already (a finished game seen before, an exactly solved last ply) is backed up at once.
+def _descend(arena, slot, positions, game, options, base, taken, path, leaf, scores, states, hidden):  # type: ignore[no-untyped-def]
+    """One rollout's way down. Returns its depth and what the leaf needs: KNOWN, where its value was known already (a finished game seen
+    before, a solved end) and is backed up; WAIT, where its hidden row is written; SOLVE, where the position is to be solved.
     """
     image = positions.image_of[game]
     total = np.int64(positions.n_pixels[image])
@@ -235,7 +158,7 @@ def _descend(arena, slot, positions, game, options, base, taken, path, leaf, sco
             own = arena.mean[slot, child]
             value = own if (mover + depth - 1) % 2 == HONEST else -own
             _back_up(arena, slot, path, depth, value, mover)
-            return depth, False, np.int64(0)
+            return depth, KNOWN
         start = max(np.int64(0), np.int64(arena.children[slot, node]))
         siblings = arena.action[slot, start : start + np.int64(arena.n_children[slot, node])]
         pixel = _draw_pixel(total, taken, taken_now, siblings, states, slot)
@@ -246,32 +169,20 @@ def _descend(arena, slot, positions, game, options, base, taken, path, leaf, sco
         taken_now += 1
         if taken_now == length:
             arena.children[slot, child] = TERMINAL
-        elif taken_now == length - 1 and options.exact_last_ply:
-            honest = (mover + depth) % 2 == HONEST
-            for k in range(base.shape[0]):
-                scratch[-1, k] = base[k]
-            for i in range(count, taken_now):
-                column = columns[taken[i]]
-                for k in range(base.shape[0]):
-                    scratch[-1, k] += column[k]
-            _pixel, lead = _best_reply(
-                scratch[-1], columns, total, taken, taken_now, leaf, positions.labels[game], positions.lies[game], honest,
-                scratch[:-1], scratch_second,
-            )  # fmt: skip
+        elif length - taken_now <= options.exact_plies:
             arena.children[slot, child] = TERMINAL
-            _back_up(arena, slot, path, depth, _value(lead, options.value), mover)
-            return depth, False, total - taken_now
+            return depth, SOLVE
         stop = taken_now
         if options.leaf == PLAYOUT:
             while stop < length:
                 taken[stop] = _draw_pixel(total, taken, stop, siblings[:0], states, slot)
                 stop += 1
         relu_sum(base, columns, taken, count, stop, hidden)
-        return depth, True, np.int64(1)
+        return depth, WAIT
 
 
 @jit
-def _search_group(arena, slots, games, positions, options, leaf, states, judged):  # type: ignore[no-untyped-def]
+def _search_group(arena, slots, games, positions, options, leaf, endgame, states, judged):  # type: ignore[no-untyped-def]
     """Run all rollouts of a few games' roots in lock-step. `slots[i]` is the tree of `games[i]`."""
     group = len(games)
     width = positions.columns.shape[2]
@@ -286,15 +197,16 @@ def _search_group(arena, slots, games, positions, options, leaf, states, judged)
     depths = np.zeros(group, np.int64)
     waiting = np.zeros(group, np.int64)
     scores = np.empty(max(widest, 2), np.float32)
-    scratch = np.zeros((33, width), np.float32)
-    scratch_second = np.zeros((33, second_width), np.float32)
+    memory = endgame_memory(positions, games, options, leaf, endgame)
     left = np.full(group, options.rollouts, np.int64)
     sets = np.zeros(group, np.int64)
+    movers = np.zeros(group, np.int64)
     for i in range(group):
         game = games[i]
         if not (options.reuse and arena.used[slots[i]] > 0):
             reset_tree(arena, slots[i])
         base[i] = leaf.b1
+        movers[i] = (np.int64(positions.first[game]) + np.int64(positions.counts[game])) % 2
         columns = positions.columns[positions.image_of[game]]
         for ply in range(positions.counts[game]):
             taken[i, ply] = positions.revealed[game, ply]
@@ -304,15 +216,18 @@ def _search_group(arena, slots, games, positions, options, leaf, states, judged)
         for i in range(group):
             while left[i] > 0:
                 left[i] -= 1
-                depths[i], waits, leaves = _descend(
-                    arena, slots[i], positions, games[i], options, base[i], taken[i], path[i], leaf, scores, states, hidden[rows],
-                    scratch, scratch_second,
-                )  # fmt: skip
-                sets[i] += leaves
-                if waits:
+                depths[i], need = _descend(
+                    arena, slots[i], positions, games[i], options, base[i], taken[i], path[i], leaf, scores, states, hidden[rows]
+                )
+                if need == WAIT:
+                    sets[i] += 1
                     waiting[rows] = i
                     rows += 1
                     break
+                if need == SOLVE:
+                    value, leaves = position_value(positions, games[i], options, base[i], taken[i], depths[i], leaf, endgame, memory, i)
+                    sets[i] += leaves
+                    _back_up(arena, slots[i], path[i], depths[i], value, movers[i])
         if rows == 0:
             for i in range(group):
                 judged[games[i]] = sets[i]
@@ -321,9 +236,8 @@ def _search_group(arena, slots, games, positions, options, leaf, states, judged)
         for row in range(rows):
             i = waiting[row]
             game = games[i]
-            value = _value(honest_lead(second[row], leaf, positions.labels[game], positions.lies[game]), options.value)
-            mover = (np.int64(positions.first[game]) + np.int64(positions.counts[game])) % 2
-            _back_up(arena, slots[i], path[i], depths[i], value, mover)
+            value = leaf_value(honest_lead(second[row], leaf, positions.labels[game], positions.lies[game]), options.value)
+            _back_up(arena, slots[i], path[i], depths[i], value, movers[i])
 
 
 @jit
@@ -355,7 +269,7 @@ def _read_root(arena, slot, game, positions, states, visits, values, moves):  # 
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def search_games(arena, positions, options, leaf, seeds, visits, values, moves, judged):  # type: ignore[no-untyped-def]
+def search_games(arena, positions, options, leaf, endgame, seeds, visits, values, moves, judged):  # type: ignore[no-untyped-def]
     """Search every game's position. `seeds (B,)` uint64; fills `visits (B, 784)`, `values (B,)`, `moves (B,)` and `judged (B,)`.
 
     Without tree reuse a thread's trees live in its own `GROUP` slots, so memory does not grow with the number of games; with it, game `i`
@@ -371,33 +285,6 @@ def search_games(arena, positions, options, leaf, seeds, visits, values, moves, 
         for i in range(size):
             states[slots[i]] = seeds[games[i]]
         if options.rollouts > 0:
-            _search_group(arena, slots, games, positions, options, leaf, states, judged)
+            _search_group(arena, slots, games, positions, options, leaf, endgame, states, judged)
         for i in range(size):
             _read_root(arena, slots[i], games[i], positions, states, visits, values, moves)
-
-
-@jit
-def solve_last_ply(positions, leaf, moves, leads, judged):  # type: ignore[no-untyped-def]
-    """The best last pixel of each game with one pixel to go, judged exactly: fills `moves (B,)`, the honest seat's `leads (B,)` and
-    `judged (B,)`."""
-    width = positions.columns.shape[2]
-    scratch = np.zeros((33, width), np.float32)
-    second = np.zeros((33, leaf.w2t.shape[0]), np.float32)
-    base = np.empty(width, np.float32)
-    length = positions.revealed.shape[1]
-    taken = np.full(length + 1, -1, np.int64)
-    for game in range(len(positions.labels)):
-        image = positions.image_of[game]
-        columns = positions.columns[image]
-        base[:] = leaf.b1
-        for ply in range(length - 1):
-            taken[ply] = positions.revealed[game, ply]
-            base += columns[taken[ply]]
-        honest = (np.int64(positions.first[game]) + length - 1) % 2 == HONEST
-        pixel, lead = _best_reply(
-            base, columns, np.int64(positions.n_pixels[image]), taken, length - 1, leaf, positions.labels[game], positions.lies[game],
-            honest, scratch, second,
-        )  # fmt: skip
-        moves[game] = positions.pixels[image, pixel]
-        leads[game] = lead
-        judged[game] = np.int64(positions.n_pixels[image]) - length + 1

@@ -25,8 +25,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "agents.md"
         ({"name": "random"}, {"name": "random"}),
         ({"name": "greedy"}, {"name": "greedy"}),
         (
-            {"name": "mcts", "rollouts": 50, "c_puct": 2, "exact_last_ply": True},
-            {"name": "mcts", "rollouts": 50, "c_puct": 2.0, "exact_last_ply": True, "leaf": "playout", "value": "win", "reuse_tree": False},
+            {"name": "mcts", "rollouts": 50, "c_puct": 2, "exact_plies": 1},
+            {"name": "mcts", "rollouts": 50, "c_puct": 2.0, "exact_plies": 1, "leaf": "playout", "value": "win", "reuse_tree": False},
         ),
     ],
 )

@@ -267,14 +267,14 @@ def test_bench_writes_a_row_for_all_it_measures_and_replaces_them(cli: Run, tmp_
     from debate_rl.evaluation.report.speed import contenders_markdown, leaves_markdown, scaling_markdown, search_markdown
 
     words = ("bench", "agent.rollouts=50", "images=1", "seconds=0.02", "repeats=1", "threads=1", "contender_rollouts=20")
-    words += ("scale_rollouts=[10,40]", "scale_pixels=[2]")
+    words += ("scale_rollouts=[10,40]", "scale_exact_plies=[0,2,9]", "scale_pixels=[2]")
     assert cli(*words).code == 0
     code, out, err = cli(*words)
     assert code == 0, err
     (folder,) = (tmp_path / "outputs" / "bench").iterdir()
     rows = [row.to_dict() for row in results.read(folder / "results.jsonl")]
     parts = [row["protocol"]["part"] for row in rows]
-    assert list(dict.fromkeys(parts)) == ["leaves", "search", "contenders", "threads", "legal pixels", "rollouts", "pixels"]
+    assert list(dict.fromkeys(parts)) == ["leaves", "search", "contenders", "threads", "legal pixels", "rollouts", "exact plies", "pixels"]
     assert folder.name.endswith(rows[0]["config_hash"])
     by = {
         (row["metric"], row["judge"]["name"], row["protocol"].get("of")): row["value"]
@@ -285,11 +285,12 @@ def test_bench_writes_a_row_for_all_it_measures_and_replaces_them(cli: Run, tmp_
     for judge in ("mlp-6", "random-256-64"):
         assert by[share, judge, "whole leaf"] == pytest.approx(by[leaves, judge, "whole leaf"] / by[leaves, judge, "matrix product"])
     assert len(leaves_markdown(rows).splitlines()) == 2 + 2 * 3
-    assert len(search_markdown(rows).splitlines()) == 2 + 2 * (1 + 6)  # whole games and six plies
+    assert len(search_markdown(rows).splitlines()) == 2 + 2 * 2 * (1 + 6)  # the last ply sampled and exact, whole games and six plies
     assert contenders_markdown(rows).splitlines()[2].startswith("| search | 20 |")
     assert contenders_markdown(rows).splitlines()[2].endswith("| 1.0 |")
     scaling = [line.split(" | ")[:2] for line in scaling_markdown(rows).splitlines()[2:]]
     assert [line for line in scaling if "rollouts" in line[0]] == [["| rollouts per move", "10"], ["| rollouts per move", "40"]]
+    assert [line[1] for line in scaling if "exactly" in line[0]] == ["0", "2"]  # nine plies are more than a game has
     assert ["| pixels in a game", "2"] in scaling and ["| threads", "1"] in scaling
     assert "ours is" in out and "MiB per tree" in out
 

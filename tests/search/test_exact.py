@@ -29,7 +29,7 @@ def white_games(seed: int, nonzero: int, pixels: int, size: int, played: int) ->
     for image in images:
         image[rng.choice(784, nonzero, replace=False)] = 255
     image_of = rng.integers(0, 2, size)
-    labels = rng.integers(0, CLASSES, 2)[image_of]
+    labels = rng.integers(0, CLASSES, size)  # the label is a debate's, not its image's
     lies = np.where(rng.random(size) < 0.4, NO_LIE, (labels + rng.integers(1, CLASSES, size)) % CLASSES)
     games = new_games(images, labels, lies, pixels=pixels, first=rng.integers(0, 2, size), image_of=image_of)
     for _ in range(played):

@@ -65,45 +65,54 @@ ROUNDINGS = [True, False]
     c_puct=st.sampled_from([0.0, 0.3, 1.0, 5.0]),
     leaf=st.sampled_from(["playout", "partial"]),
     value=st.sampled_from(["win", "margin"]),
-    exact=st.booleans(),
+    exact=st.integers(0, 3),
 )
 def test_the_kernel_builds_the_same_tree_as_its_twin(seed, nonzero, pixels, rollouts, c_puct, leaf, value, exact):
+    if exact > 1:  # the twin tries everything
+        nonzero, rollouts, value = min(nonzero, 10), min(rollouts, 40), "win"
     games = thin_games(seed, 3, nonzero, pixels)
     weights = random_weights(seed)
     if value == "margin":  # every bit of a leaf's value matters
         weights = exact_weights(seed)
         games.images[games.images > 0] = 255
     plies = int(np.random.default_rng(seed).integers(0, pixels))
-    if exact:
-        plies = min(plies, max(0, pixels - 2))
-    if exact and pixels == 1:
+    plies = min(plies, pixels - exact - 1) if exact else plies
+    if plies < 0:
         return  # solved at the root: no tree
     advance(games, plies, seed)
-    chosen = PuctSettings(rollouts=rollouts, c_puct=c_puct, leaf=leaf, value=value, exact_last_ply=exact)
+    chosen = PuctSettings(rollouts=rollouts, c_puct=c_puct, leaf=leaf, value=value, exact_plies=exact)
     seeds = seeds_for(games, seed)
+
+    def counted(judged: int) -> int | None:
+        return int(judged) if exact < 2 else None  # a proof stops early
+
     found = Puct(weights, chosen).search(games, seeds)
     got = [
-        (int(found.moves[game]), {int(p): int(found.visits[game, p]) for p in np.flatnonzero(found.visits[game])}, int(found.judged[game]))
+        (
+            int(found.moves[game]),
+            {int(p): int(found.visits[game, p]) for p in np.flatnonzero(found.visits[game])},
+            counted(found.judged[game]),
+        )
         for game in range(games.size)
     ]
 
     def twins(fused: bool) -> list[tuple[int, dict[int, int], int]]:
         made = [Twin(weights, games, game, chosen, int(seeds[game]), fused=fused) for game in range(games.size)]
-        return [(*twin.search(), twin.judged) for twin in made]
+        return [(*twin.search(), counted(twin.judged)) for twin in made]
 
     if got != twins(ROUNDINGS[0]):
         assert len(ROUNDINGS) == 2 and got == twins(ROUNDINGS[1])
         del ROUNDINGS[0]  # this processor has no fused multiply-add: from here on nothing else will do
 
 
-@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("exact", [0, 1, 2, 3])
 def test_enough_rollouts_play_a_small_game_perfectly(exact):
     """2,000 rollouts on games of three pixels out of nine: whoever wins with best play wins against best play."""
     weights = random_weights(5)
     games = thin_games(11, 60, 9, 3, images=6)
     truth = np.array([minimax(Twin(weights, games, g, PuctSettings(), 0)) for g in range(games.size)])
     assert 0.2 < truth.mean() < 0.8  # both outcomes occur
-    search = Puct(weights, PuctSettings(rollouts=2000, exact_last_ply=exact))
+    search = Puct(weights, PuctSettings(rollouts=2000, exact_plies=exact))
     while not games.over().all():
         found = search.search(games, seeds_for(games, int(games.counts[0])))
         step(games, found.moves)
@@ -174,7 +183,7 @@ def test_the_last_ply_is_solved_exactly(seed, nonzero, pixels):
     weights = random_weights(seed)
     games = thin_games(seed, 5, nonzero, pixels)
     advance(games, pixels - 1, seed)
-    found = Puct(weights, PuctSettings(rollouts=1, exact_last_ply=True)).search(games, seeds_for(games))
+    found = Puct(weights, PuctSettings(rollouts=1, exact_plies=1)).search(games, seeds_for(games))
     for game in range(games.size):
         image = games.images[games.image_of[game]]
         replies = np.flatnonzero(legal_moves(games)[game])
@@ -191,11 +200,49 @@ def test_the_last_ply_is_solved_exactly(seed, nonzero, pixels):
             assert found.values[game] == sign
 
 
+@pytest.mark.parametrize("left", [2, 3])
+def test_the_last_plies_are_played_exactly(left):
+    """A game won with two or three pixels to go stays won against any reply; a lost one is searched for the other side's mistakes."""
+    weights = random_weights(5)
+    games = thin_games(11, 60, 9, 5, images=6)
+    advance(games, 5 - left, 3)
+    truth = np.array([minimax(Twin(weights, games, g, PuctSettings(), 0)) for g in range(games.size)])
+    won = truth == (games.movers() == HONEST)
+    assert 5 < won.sum() < 55
+    settings_ = PuctSettings(rollouts=30, exact_plies=left)
+    found = Puct(weights, settings_).search(games, seeds_for(games))
+    assert np.array_equal(found.values, np.where(won, 1.0, -1.0))
+    assert (found.visits.sum(axis=1) == np.where(won, 0, 30)).all() and (found.judged > 0).all()
+    plain = Puct(weights, PuctSettings(rollouts=30)).search(games.select(np.flatnonzero(~won)), seeds_for(games)[~won])
+    assert np.array_equal(found.moves[~won], plain.moves)
+    step(games, found.moves)
+    assert np.array_equal(truth, [minimax(Twin(weights, games, g, PuctSettings(), 0)) for g in range(games.size)])
+
+
+def test_games_of_different_lengths_left_are_played_as_if_alone():
+    weights = random_weights(5)
+    games = thin_games(3, 12, 9, 4)
+    for ply in range(4):
+        part = np.arange(ply, 12)
+        rows = legal_moves(games)
+        moves = np.array([np.flatnonzero(row)[0] if game in part[part >= 3 * (ply + 1)] else -1 for game, row in enumerate(rows)])
+        games.moves[moves >= 0, ply] = moves[moves >= 0]
+        games.counts[moves >= 0] += 1
+    assert sorted(set(games.counts.tolist())) == [0, 1, 2, 3]
+    search = Puct(weights, PuctSettings(rollouts=20, exact_plies=2))
+    seeds = seeds_for(games)
+    together = search.search(games, seeds)
+    for game in range(games.size):
+        alone = Puct(weights, PuctSettings(rollouts=20, exact_plies=2)).search(games.select(np.array([game])), seeds[[game]])
+        assert (alone.moves[0], alone.values[0]) == (together.moves[game], together.values[game])
+        assert np.array_equal(alone.visits[0], together.visits[game])
+
+
 def test_a_winning_last_move_is_found_by_plain_rollouts():
     weights = random_weights(8)
     games = thin_games(9, 40, 25, 2, images=4)
     advance(games, 1, 0)
-    exact = Puct(weights, PuctSettings(rollouts=1, exact_last_ply=True)).search(games, seeds_for(games))
+    exact = Puct(weights, PuctSettings(rollouts=1, exact_plies=1)).search(games, seeds_for(games))
     found = Puct(weights, PuctSettings(rollouts=500)).search(games, seeds_for(games))
     wins = exact.values == 1
     assert 5 < wins.sum() < 40

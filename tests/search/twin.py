@@ -116,9 +116,8 @@ class Twin:
             path.append(child)
             if len(taken) == self.length:
                 child.exact = 1.0
-            elif len(taken) == self.length - 1 and self.settings.exact_last_ply:
-                leads = [self.lead([*taken, i]) for i in range(len(self.pixels)) if i not in taken]
-                value = self.value(max(leads) if self.honest_to_move(len(taken)) else min(leads))
+            elif self.length - len(taken) <= self.settings.exact_plies:
+                value = self.value(self.best_lead(taken))
                 child.exact = 1.0
                 break
             if self.settings.leaf == "playout":
@@ -130,6 +129,13 @@ class Twin:
             own = np.float32(value if self.honest_to_move(len(self.revealed) + level) else -value)
             child.visits += 1
             child.mean = np.float32(child.mean + np.float32(own - child.mean) / np.float32(child.visits))
+
+    def best_lead(self, taken: list[int]) -> float:
+        """The honest seat's lead with best play of both."""
+        if len(taken) == self.length:
+            return self.lead(taken)
+        leads = [self.best_lead([*taken, i]) for i in range(len(self.pixels)) if i not in taken]
+        return max(leads) if self.honest_to_move(len(taken)) else min(leads)
 
     def search(self) -> tuple[int, dict[int, int]]:
         root = Node()

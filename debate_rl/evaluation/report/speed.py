@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from debate_rl.evaluation.report.markdown import markdown_table
-from debate_rl.evaluation.report.rows import DASH, Row, judge_name, matching, protocol, rollouts
+from debate_rl.evaluation.report.rows import DASH, Row, agent, judge_name, matching, protocol, rollouts
 
 LEAVES = "leaves_per_second_per_core"
 ROLLOUTS = "rollouts_per_second_per_core"
 SHARE = "leaf_rate_share"
-SCALES = {"threads": "threads", "legal pixels": "legal pixels in the image", "rollouts": "rollouts per move", "pixels": "pixels in a game"}
+SCALES = {
+    "threads": "threads",
+    "legal pixels": "legal pixels in the image",
+    "rollouts": "rollouts per move",
+    "exact plies": "last plies played exactly, 100 rollouts",
+    "pixels": "pixels in a game",
+}
 
 
 def leaves_markdown(rows: Iterable[Row]) -> str:
@@ -32,11 +38,22 @@ def search_markdown(rows: Iterable[Row]) -> str:
     body = []
     for row in matching(everything, ROLLOUTS, part="search"):
         same = {key: protocol(row).get(key) for key in ("part", "threads", "ply")}
-        leaves = [other for other in matching(everything, LEAVES, **same) if judge_name(other) == judge_name(row)]
+        leaves = [other for other in matching(everything, LEAVES, **same) if _search(other) == _search(row)]
         shares = [_share(row, matching(everything, SHARE, against=of, **same)) for of in ("whole leaf", "matrix product")]
-        ply = str(same["ply"] or "whole game")
-        body.append([f"`{judge_name(row)}`", str(same["threads"]), ply, _millions(row), _millions(leaves[-1]) if leaves else DASH, *shares])
-    heads = ["Judge", "Threads", "Ply", "M rollouts/s per core", "M leaves/s per core", "Time in leaves", "Of the matrix product"]
+        ply, exact = str(same["ply"] or "whole game"), "exact" if agent(row, "honest").get("exact_plies") else "sampled"
+        body.append(
+            [f"`{judge_name(row)}`", str(same["threads"]), exact, ply, _millions(row), _millions(leaves[-1]) if leaves else DASH, *shares]
+        )
+    heads = [
+        "Judge",
+        "Threads",
+        "Last ply",
+        "Ply",
+        "M rollouts/s per core",
+        "M leaves/s per core",
+        "Time in leaves",
+        "Of the matrix product",
+    ]
     return markdown_table(heads, body) if body else ""
 
 
@@ -58,11 +75,17 @@ def scaling_markdown(rows: Iterable[Row]) -> str:
     body = []
     for part, words in SCALES.items():
         for row in matching(everything, ROLLOUTS, part=part):
-            value = rollouts(row) if part == "rollouts" else protocol(row).get(part.replace(" ", "_"))
+            searching = {"rollouts": rollouts(row), "exact plies": agent(row, "honest").get("exact_plies")}
+            value = searching[part] if part in searching else protocol(row).get(part.replace(" ", "_"))
             trees = [other for other in matching(everything, "bytes_per_tree", part=part) if rollouts(other) == rollouts(row)]
             size = f"{_value(trees[-1]) / 2**20:.2f}" if trees else DASH
             body.append([words, f"{value:,}" if isinstance(value, int) else DASH, _millions(row), size])
     return markdown_table(["What grows", "To", "M rollouts/s per core", "MiB per tree"], body) if body else ""
+
+
+def _search(row: Row) -> tuple[str, Mapping[str, object]]:
+    """Which judge, and which search before it."""
+    return judge_name(row), agent(row, "honest")
 
 
 def _value(row: Row) -> float:
@@ -75,5 +98,5 @@ def _millions(row: Row) -> str:
 
 
 def _share(row: Row, rows: Iterable[Row]) -> str:
-    same = [other for other in rows if judge_name(other) == judge_name(row)]
+    same = [other for other in rows if _search(other) == _search(row)]
     return f"{100 * _value(same[-1]):.0f} %" if same else DASH

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from debate_rl.evaluation.speed.games import on_threads
 from debate_rl.games.pixels import CLASSES, PIXELS_PER_IMAGE
 from debate_rl.judges.kernels import JudgeWeights, image_columns, leaf_weights, second_layer
-from debate_rl.search.rollout import GROUP, honest_lead, relu_sum
+from debate_rl.search.leaf import honest_lead, relu_sum
+from debate_rl.search.rollout import GROUP
 
 PRODUCT: Final = "matrix product"
 SECOND_LAYER: Final = "second layer"

@@ -52,8 +52,8 @@ def test_a_ply_of_the_search_has_its_own_leaves_and_shares() -> None:
         ]
     rows.append(row(speed.ROLLOUTS, 9e6, rollouts=10, part="contenders", of="search"))
     assert cells(speed.search_markdown(rows)) == [
-        ["`mlp-6`", "1", "1", "1.000", "0.500", "50 %", "25 %"],
-        ["`mlp-6`", "1", "2", "3.000", "1.500", "12 %", "6 %"],
+        ["`mlp-6`", "1", "sampled", "1", "1.000", "0.500", "50 %", "25 %"],
+        ["`mlp-6`", "1", "sampled", "2", "3.000", "1.500", "12 %", "6 %"],
     ]
 
 
