@@ -42,10 +42,12 @@ class Settings:
     hints: bool = False
     view: Literal["auto", "compact", "large"] = "auto"
     seed: int = 0
+    threshold: float = 0.0
+    black: bool = False
 
     def __post_init__(self) -> None:
         """Refuse settings outside their range."""
-        Rules(pixels=self.pixels, commit=self.commit)
+        Rules(pixels=self.pixels, commit=self.commit, threshold=self.threshold, black=self.black)
         if self.games is not None and self.games < 1:
             raise UserError(f"games is {self.games}; it must be at least 1, or null to play until you leave")
         if self.seed < 0:
@@ -63,7 +65,8 @@ def run(settings: Settings, context: Context) -> None:
     terminal = Terminal(settings.view)  # first of all: without a terminal there is no game
     digits = settings.dataset.load(settings.split)
     name = settings.judged_by or f"{digits.name}-mlp-{settings.pixels}"
-    judge = fitting_judge(name, digits.name, settings.pixels, setting="judged_by", note=context.bar.note)
+    legal: dict[str, Any] = {"threshold": settings.threshold, "black": settings.black}
+    judge = fitting_judge(name, digits.name, settings.pixels, setting="judged_by", note=context.bar.note, **legal)
     agents: dict[str, Agent] = {}
     for seat, chosen in zip(SEATS, (settings.honest, settings.liar), strict=True):
         if seat == settings.role:
@@ -85,6 +88,7 @@ def run(settings: Settings, context: Context) -> None:
         index=settings.index,
         lie=settings.lie,
         seed=settings.seed,
+        **legal,
     )
     # Neither the size of the pictures nor how many games are played changes a game.
     config = {key: value for key, value in context.config.items() if key not in ("view", "games")}

@@ -33,31 +33,35 @@ def play(games: GameBatch, honest: Agent | None, liar: Agent | None, seeds: NDAr
     Raises:
         UserError: both seats are silent, or an agent made an illegal move.
     """
-    agents = (honest, liar)
     if honest is None and liar is None:
         raise UserError("both seats are silent: at least one agent must speak")
     for ply in range(games.pixels):
         if np.any(games.counts != ply):
             raise UserError("debates that are played together must be at the same ply")
-        movers = games.movers()
-        chosen = np.full(games.size, NO_MOVE, np.int16)
-        for seat, agent in enumerate(agents):
-            if agent is None:
-                continue
-            other_silent = agents[1 - seat] is None
-            mine = np.arange(games.size) if other_silent else np.flatnonzero(movers == seat)
-            if not len(mine):
-                continue
-            part = games.select(mine)
-            if other_silent:
-                # A lone advocate is to move at every ply: turn the order so that the batch says so.
-                part = replace(part, first=((part.counts + seat) % 2).astype(np.int8))
-            chosen[mine] = agent.choose(part, seeds[mine, ply])
-        made = step(games, chosen)
-        if not made.all():
-            game = int(np.flatnonzero(~made)[0])
-            seat_name = SEATS[int(movers[game])]
-            raise UserError(f"the {seat_name} agent chose pixel {int(chosen[game])}, which is not legal there")
+        play_ply(games, (honest, liar), seeds[:, ply])
+
+
+def play_ply(games: GameBatch, agents: tuple[Agent | None, Agent | None], seeds: NDArray[np.uint64]) -> None:
+    """One move of each debate, in place. `agents` by seat, one of them at least; `seeds` `(B,)`. Errors are those of `play`."""
+    movers = games.movers()
+    chosen = np.full(games.size, NO_MOVE, np.int16)
+    for seat, agent in enumerate(agents):
+        if agent is None:
+            continue
+        other_silent = agents[1 - seat] is None
+        mine = np.arange(games.size) if other_silent else np.flatnonzero(movers == seat)
+        if not len(mine):
+            continue
+        part = games.select(mine)
+        if other_silent:
+            # A lone advocate is to move at every ply: turn the order so that the batch says so.
+            part = replace(part, first=((part.counts + seat) % 2).astype(np.int8))
+        chosen[mine] = agent.choose(part, seeds[mine])
+    made = step(games, chosen)
+    if not made.all():
+        game = int(np.flatnonzero(~made)[0])
+        seat_name = SEATS[int(movers[game])]
+        raise UserError(f"the {seat_name} agent chose pixel {int(chosen[game])}, which is not legal there")
 
 
 def logits_by_ply(weights: JudgeWeights, games: GameBatch) -> NDArray[np.float32]:

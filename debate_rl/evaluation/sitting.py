@@ -14,9 +14,9 @@ from debate_rl.agents.screen import belief_lines, claim_words, debaters_view, ju
 from debate_rl.agents.terminal import Terminal
 from debate_rl.data import Digits
 from debate_rl.errors import UserError
-from debate_rl.evaluation.matches import game_seeds, logits_by_ply, play
+from debate_rl.evaluation.matches import game_seeds, logits_by_ply, play, play_ply
 from debate_rl.evaluation.records import Record, game_records
-from debate_rl.games.pixels import CLASSES, NO_LIE, SEATS, Commit, GameBatch, Seat, honest_wins, legal_pixels, new_games, step
+from debate_rl.games.pixels import CLASSES, NO_LIE, SEATS, Commit, GameBatch, Seat, honest_wins, legal_pixels, new_games
 from debate_rl.judges.pretrained import Judge
 
 Role = Literal["honest", "liar", "judge"]
@@ -39,6 +39,8 @@ class Sitting:
         index: the image; None for another in every game.
         lie: what the liar claims; None for another in every game.
         seed: of all draws.
+        threshold: which pixels may be revealed, see `games.pixels.Rules`.
+        black: likewise.
     """
 
     terminal: Terminal
@@ -52,6 +54,8 @@ class Sitting:
     index: int | None = None
     lie: int | None = None
     seed: int = 0
+    threshold: float = 0.0
+    black: bool = False
 
     def play(self, number: int) -> Record:
         """Play game `number` of a run folder and return its record."""
@@ -80,6 +84,8 @@ class Sitting:
             judge={"name": self.judge.name, "hash": self.judge.hash},
             repetitions=[number],
             seed=self.seed,
+            threshold=self.threshold,
+            black=self.black,
         )[0]
         if answer is not None:
             record["person"] = {"role": "judge", "answer": answer}
@@ -90,7 +96,7 @@ class Sitting:
         digits = self.digits
         where, shift, coin = rng.random(), int(rng.integers(1, CLASSES)), int(rng.integers(2))
         if self.index is None:
-            playable = np.flatnonzero(legal_pixels(digits.images).sum(axis=1) >= self.pixels)
+            playable = np.flatnonzero(legal_pixels(digits.images, threshold=self.threshold, black=self.black).sum(axis=1) >= self.pixels)
             if not len(playable):
                 raise UserError(f"no image of {digits.name} {digits.split} has {self.pixels} pixels to reveal; lower pixels")
             index = int(playable[int(where * len(playable))])
@@ -106,7 +112,18 @@ class Sitting:
         if lie == label:
             raise UserError(f"lie is {lie}, but image {index} is a {label}: the liar must claim another digit")
         first: Seat = SEATS[coin] if self.first == "random" else self.first
-        return new_games(digits.images[index : index + 1], [label], lie, pixels=self.pixels, first=SEATS.index(first)), index
+        return (
+            new_games(
+                digits.images[index : index + 1],
+                [label],
+                lie,
+                pixels=self.pixels,
+                first=SEATS.index(first),
+                threshold=self.threshold,
+                black=self.black,
+            ),
+            index,
+        )
 
     def _judge(self, game: GameBatch, seeds: np.ndarray, swap: bool) -> int:
         """Show the person each revealed pixel, then ask for the verdict: a digit."""
@@ -128,10 +145,7 @@ class Sitting:
             terminal.show(("you see", judges_view(game, newest=True)))
 
         while not game.over()[0]:
-            agent = self.agents[SEATS[game.movers()[0]]]
-            chosen = agent.choose(game.select(np.array([0])), seeds[:, game.counts[0]])
-            if not step(game, chosen)[0]:
-                raise UserError(f"the {SEATS[game.movers()[0]]} agent chose pixel {int(chosen[0])}, which is not legal there")
+            play_ply(game, (self.agents["honest"], self.agents["liar"]), seeds[:, game.counts[0]])
             terminal.say("", f"Pixel {int(game.counts[0])} of {game.pixels}:")
             terminal.show(("you see", judges_view(game, newest=True)))
             if not game.over()[0]:

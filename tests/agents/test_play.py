@@ -161,6 +161,22 @@ def test_a_whole_game_as_judge_shows_nothing_but_revealed_pixels_before_the_verd
     assert f"You answered {answer}: {'right' if answer == 7 else 'wrong'}." in " ".join(after.split())
 
 
+@pytest.mark.parametrize(("option", "black", "refused"), [("black=true", True, False), ("threshold=0.5", False, True)])
+def test_other_pixels_may_be_revealed(tmp_path: Path, mnist_test: Digits, option: str, black: bool, refused: bool) -> None:
+    image = mnist_test.images[17].reshape(-1)
+    dim = 0 if black else int(np.flatnonzero((image > 0) & (image < 100))[0])
+    bright = [int(pixel) for pixel in np.flatnonzero(image > 200)[:20:10]]
+    answers: list[Answer] = [place(dim), *map(place, bright[:1] if refused else []), place(bright[-1])]
+    seen = play(tmp_path, ["index=17", "lie=3", "first=honest", "pixels=4", option], answers)
+    text = " ".join(seen.text.split())
+    assert seen.code == 0 and ("may not be revealed" in text) == refused
+    assert f"these games reveal {'any pixels' if black else 'pixels above 0.5'}" in text
+    [record] = records(tmp_path)
+    assert record["moves"][::2] == (bright if refused else [dim, bright[-1]])
+    assert record.get("black") == (True if black else None) and record.get("threshold") == (0.5 if refused else None)
+    assert_true_record(record, mnist_test, "mlp-4")
+
+
 def test_games_go_on_in_the_same_folder_and_leaving_keeps_the_finished_ones(tmp_path: Path, mnist_test: Digits) -> None:
     def my_pixel(seen: str) -> str:
         """The nearest legal pixel that the answer to a black one names, or a black one to be told."""
